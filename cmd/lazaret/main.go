@@ -1,0 +1,83 @@
+// Command lazaret locks and launches sandboxes for AI coding agents. It is
+// the only package that prints, reads os.Args and the environment, or exits.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+// Exit statuses, in one place. launch passes the agent's own through.
+const (
+	exitOK      = 0
+	exitError   = 1
+	exitUsage   = 2
+	exitStale   = 3   // lock --check: the lockfile is stale
+	exitLazaret = 125 // launch: lazaret itself failed, as podman does
+)
+
+// exitStatus is an error that carries an exit status. A nil Err is silent.
+type exitStatus struct {
+	Status int
+	Err    error
+}
+
+func (e *exitStatus) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit status %d", e.Status)
+	}
+	return e.Err.Error()
+}
+
+func (e *exitStatus) Unwrap() error { return e.Err }
+
+// hinter is an error that knows the next command.
+type hinter interface{ Hint() string }
+
+// run is lazaret as a function: it never exits.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := newRootCmd()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(context.Background())
+	if err == nil {
+		return exitOK
+	}
+	status := exitError
+	var es *exitStatus
+	if errors.As(err, &es) {
+		status = es.Status
+		if es.Err == nil {
+			return status
+		}
+		err = es.Err
+	}
+	fmt.Fprintf(stderr, "lazaret: error: %v\n", err)
+	var h hinter
+	if errors.As(err, &h) && h.Hint() != "" {
+		fmt.Fprintf(stderr, "lazaret: hint: %s\n", h.Hint())
+	}
+	return status
+}
+
+func newRootCmd() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "lazaret",
+		Short:         "Lock and launch sandboxes for AI coding agents",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return &exitStatus{exitUsage, err}
+	})
+	return root
+}
