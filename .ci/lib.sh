@@ -1,0 +1,122 @@
+# shellcheck shell=bash
+# What the scripts in .ci share: who runs lazaret, with which environment and
+# which Go flags. Sourced, never run.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+# Debian keeps runc, nft and useradd out of a plain user's PATH.
+PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export PATH
+
+# One set of flags for every build, so that the build cache is shared. No
+# version stamp: git refuses to answer for a clone that somebody else owns.
+export GOFLAGS="-trimpath -buildvcs=false"
+
+say() { printf '%s\n' "$*" >&2; }
+
+die() {
+	say "lazaret: error: $1"
+	[[ $# -lt 2 ]] || say "lazaret: hint: $2"
+	exit 1
+}
+
+in_ci() { [[ ${CI:-} && ${CI:-} != false && ${CI:-} != 0 ]]; }
+
+is_root() { [[ $EUID -eq 0 ]]; }
+
+# as_root CMD...: for the few things that only root may do.
+as_root() {
+	if is_root; then "$@"; else sudo -- "$@"; fi
+}
+
+# account: who runs lazaret. Root gets an account of its own for that, since
+# lazaret refuses to run as root.
+account() {
+	if is_root; then printf '%s\n' "${LAZARET_ACCOUNT:-lazaret}"; else id -un; fi
+}
+
+account_exists() { id -u "$(account)" >/dev/null 2>&1; }
+
+account_home() {
+	if is_root; then getent passwd "$(account)" | cut -d: -f6; else printf '%s\n' "$HOME"; fi
+}
+
+runtime_dir() {
+	local own=/run/user
+	own+=/$(id -u "$(account)")
+	if is_root; then printf '%s\n' "$own"; else printf '%s\n' "${XDG_RUNTIME_DIR:-$own}"; fi
+}
+
+# as_account CMD...: runs CMD as the account, in its home. From root nothing
+# of root's environment goes along, but what names the terminal and the test.
+as_account() {
+	local home run env=() name
+	home=$(account_home)
+	run=$(runtime_dir)
+	if ! is_root; then
+		env -C "$home" XDG_RUNTIME_DIR="$run" "$@"
+		return
+	fi
+	for name in TERM COLORTERM NO_COLOR CI MIRROR "${!LAZARET_@}"; do
+		[[ ! ${!name:-} ]] || env+=("$name=${!name}")
+	done
+	setpriv --reuid="$(id -u "$(account)")" --regid="$(id -g "$(account)")" --init-groups \
+		env -i -C "$home" HOME="$home" USER="$(account)" LOGNAME="$(account)" SHELL=/bin/bash \
+		XDG_RUNTIME_DIR="$run" LANG=C.UTF-8 \
+		PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+		"${env[@]}" "$@"
+}
+
+# stage: a new private directory of the account's, for what it must be able to
+# read: the clone may lie under a directory that only root can enter. Printed.
+stage() {
+	# shellcheck disable=SC2016 # expanded by the account's shell
+	as_account bash -c 'umask 077
+		mkdir -p "$HOME/.cache/lazaret" && mktemp -d "$HOME/.cache/lazaret/stage-XXXXXX"'
+}
+
+# into_stage DIR PATH...: copies PATHs of the clone there. The account does the
+# writing, so that root never follows a link that the account made.
+into_stage() {
+	local dir=$1
+	shift
+	tar -C "$root" --exclude=./.git --exclude=./.cache --exclude=./image/helpers -cf - "$@" |
+		as_account tar --no-same-owner -C "$dir" -xf -
+}
+
+# unstage DIR: sandboxes leave files of subordinate ids, which only podman's
+# user namespace may remove.
+unstage() {
+	as_account rm -rf "$1" 2>/dev/null || as_account podman unshare rm -rf "$1"
+}
+
+# settle: stops the process with which rootless podman keeps its namespaces,
+# where the account is lazaret's own and nothing of it runs any more.
+settle() {
+	is_root && account_exists && command -v podman >/dev/null || return 0
+	[[ $(as_account podman ps -q 2>/dev/null) ]] || as_account podman system migrate >/dev/null 2>&1 || true
+}
+
+# quietly CMD...: what CMD says is shown only when it fails.
+quietly() {
+	local log status=0
+	log=$(mktemp)
+	"$@" </dev/null >"$log" 2>&1 || status=$?
+	[[ $status -eq 0 ]] || { say "$*: exit status $status"; tail -n 40 "$log" >&2; }
+	rm -f "$log"
+	return "$status"
+}
+
+now_ms() { local t=${EPOCHREALTIME/[.,]/}; printf '%s\n' "${t%???}"; }
+
+# phase NAME CMD...: runs CMD and tells how long it took.
+phase() {
+	local name=$1 start status=0 ms
+	shift
+	start=$(now_ms)
+	say "== $name"
+	"$@" || status=$?
+	ms=$(($(now_ms) - start))
+	say "$(printf '== %s: %d.%01d s' "$name" $((ms / 1000)) $((ms % 1000 / 100)))"
+	return "$status"
+}

@@ -1,0 +1,31 @@
+.PHONY: help build test test-long demo lint bench clean
+
+help:
+	@echo "make demo       set this machine up, build lazaret and show it at work"
+	@echo "make test       set-up, build, checks, unit tests and end-to-end tests"
+	@echo "make test-long  what takes too long for every change"
+	@echo "make build      bin/lazaret"
+	@echo "make lint       staticcheck and shellcheck"
+	@echo "make bench      start-up and lock times"
+	@echo "make clean      remove what the build made"
+
+build:
+	@.ci/build
+
+test:
+	@.ci/test
+
+test-long:
+	@.ci/test-long
+
+demo:
+	@.ci/demo
+
+lint:
+	@.ci/lint
+
+bench:
+	@.ci/bench
+
+clean:
+	rm -rf bin image/helpers/linux-*
