@@ -1,0 +1,106 @@
+package image
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+)
+
+// helpers runs credential helpers, each question once: one may ask a person to
+// unlock something.
+type helpers struct {
+	environ []string
+	path    string
+
+	mu    sync.Mutex
+	known map[[2]string]authn.AuthConfig
+}
+
+// get asks docker-credential-NAME for a registry's credentials; the zero value
+// means it has none.
+func (h *helpers) get(ctx context.Context, name, host string) (authn.AuthConfig, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	key := [2]string{name, host}
+	if cfg, ok := h.known[key]; ok {
+		return cfg, nil
+	}
+	program, err := h.lookup("docker-credential-" + name)
+	if err != nil {
+		return authn.AuthConfig{}, err
+	}
+	// Docker files its own registry under a URL, everybody else under the host.
+	servers := []string{host}
+	if host == "docker.io" {
+		servers = []string{"https://index.docker.io/v1/", host}
+	}
+	var cfg authn.AuthConfig
+	for _, server := range servers {
+		if cfg, err = h.run(ctx, program, server); err != nil {
+			return authn.AuthConfig{}, err
+		}
+		if cfg != (authn.AuthConfig{}) {
+			break
+		}
+	}
+	if h.known == nil {
+		h.known = make(map[[2]string]authn.AuthConfig)
+	}
+	h.known[key] = cfg
+	return cfg, nil
+}
+
+// lookup finds program in the user's PATH, of which only absolute entries
+// count: the current directory is a stranger's repository.
+func (h *helpers) lookup(program string) (string, error) {
+	if strings.ContainsRune(program, '/') {
+		return "", fmt.Errorf("credential helper %q is not a name", program)
+	}
+	for _, dir := range filepath.SplitList(h.path) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		path := filepath.Join(dir, program)
+		if fi, err := os.Stat(path); err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0 {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("credential helper %s is not installed", program)
+}
+
+func (h *helpers) run(ctx context.Context, program, server string) (authn.AuthConfig, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "get")
+	cmd.Env = h.environ
+	cmd.Dir = "/"
+	cmd.Stdin = strings.NewReader(server)
+	cmd.WaitDelay = time.Second
+	var stdout bytes.Buffer
+	cmd.Stdout = &stdout
+	if err := cmd.Run(); err != nil {
+		// The protocol says "none" by this sentence on stdout and a failure.
+		said := strings.TrimSpace(stdout.String())
+		if strings.Contains(said, "credentials not found") {
+			return authn.AuthConfig{}, nil
+		}
+		return authn.AuthConfig{}, fmt.Errorf("%s: %w: %s", filepath.Base(program), err, printable(said, 200))
+	}
+	var answer struct{ Username, Secret string }
+	if err := json.Unmarshal(stdout.Bytes(), &answer); err != nil {
+		return authn.AuthConfig{}, fmt.Errorf("%s: its answer is not understood", filepath.Base(program))
+	}
+	if answer.Username == "<token>" {
+		return authn.AuthConfig{IdentityToken: answer.Secret}, nil
+	}
+	return authn.AuthConfig{Username: answer.Username, Password: answer.Secret}, nil
+}
