@@ -19,20 +19,25 @@ type Config struct {
 	Profiles   map[string]Profile
 
 	// Origin tells where the winning value of each key was written. Keys are
-	// dotted as in TOML: "network.on_deny", "profiles.claude.image".
+	// dotted as in TOML: "network.on_deny", "profiles.claude.image",
+	// "profiles.claude.env.PATH"; tables have a key too. Defaults have none.
+	// The position of default_deny, a union, is the highest layer's.
 	Origin map[string]Position
 }
 
 // Position is a place in a layer, for messages: File as the layer is shown
-// ("lazaret.toml", "~/.config/lazaret/config.toml"), Line from 1.
+// ("lazaret.toml", "~/.config/lazaret/config.toml"), Line from 1, Layer the
+// kind of layer: what a repository's layer says about storage, socket_dir and
+// sidecar is a grant, what the person's own says is not.
 type Position struct {
-	File string
-	Line int
+	File  string
+	Line  int
+	Layer Kind
 }
 
 // Storage is the [storage] table.
 type Storage struct {
-	DataRoot string // absolute or ~/…, as written
+	DataRoot string // absolute or ~/…, clean; no tokens
 	Overlay  string // "auto" (default), "native" or "fuse-overlayfs"
 }
 
@@ -42,15 +47,15 @@ type Network struct {
 	DefaultDeny  []netip.Prefix // the union of all layers
 	AllowHosts   []Host
 	OnDeny       string // "reject" (default) or "blackhole"
-	Sidecar      string // a registry reference to pull the sidecar from, or ""
+	Sidecar      string // a fully qualified registry reference to pull the sidecar from, or ""
 }
 
 // Escalation is the [escalation] table.
 type Escalation struct {
 	Enabled          bool
-	SocketDir        string     // tokens in place
-	AutoApprove      [][]string // argument vectors; a request that starts with one matches
-	AutoApproveExact [][]string // argument vectors; only the same vector matches
+	SocketDir        string     // absolute, ~/… or {runtime_dir}/…, clean; {profile_name} in place
+	AutoApprove      [][]string // argument vectors, sorted; a request that starts with one matches
+	AutoApproveExact [][]string // argument vectors, sorted; only the same vector matches
 	Timeout          time.Duration
 	MaxOutput        int64 // bytes of stdout and of stderr kept
 }
@@ -77,7 +82,7 @@ type Profile struct {
 
 // Volume is one custom mount.
 type Volume struct {
-	Host      string // tokens in place; source on the host
+	Host      string // source on the host, clean; tokens in place
 	Container string // absolute in-container path
 	ReadOnly  bool   // decided: "ro" unless "rw" was said or Host lies under {profile_dir}
 	Relabel   string // "", "z" or "Z"
@@ -91,12 +96,12 @@ type Endpoint struct {
 	Proto  string // "" (tcp and udp), "tcp" or "udp"; "" where Port is 0
 }
 
-// Host is a DNS name rule: an exact name or "*.suffix", lower case, without a
-// trailing dot, with a port where one was given (pypi.org:443).
+// Host is a DNS name rule: an exact name, or "*.suffix" for the names below
+// suffix at any depth (not suffix itself); lower case, without a trailing dot.
 type Host struct {
 	Name  string
-	Port  uint16
-	Proto string
+	Port  uint16 // HTTPS where none was written; never 0
+	Proto string // "" (tcp and udp), "tcp" or "udp"
 }
 
 // Port is a sandbox port published on the host's loopback: "1455", "8080:80".

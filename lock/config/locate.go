@@ -1,0 +1,330 @@
+package config
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxDepth is how deep arrays and inline tables may nest. The schema needs
+// three; the TOML parser recurses, and a file of a million brackets would
+// exhaust its stack, which nothing can recover from.
+const maxDepth = 32
+
+const tooDeep = "arrays and tables nest too deeply"
+
+// place is where one value of a TOML document was written. The TOML library
+// tells no positions of what it has decoded, so they are found a second time,
+// by a scanner that knows only how keys, strings, comments and brackets look.
+type place struct {
+	line  int
+	table map[string]*place // keys of a table
+	array []*place          // elements of an array
+}
+
+// locator scans a TOML document. It takes some documents that are not valid;
+// the library decides about those.
+type locator struct {
+	src   string
+	pos   int
+	line  int
+	depth int
+}
+
+// syntax is where a locator gave up.
+type syntax struct {
+	line int
+	msg  string
+}
+
+// locate finds the places of all keys in a document.
+func locate(data []byte) (root *place, failed *syntax) {
+	l := &locator{src: strings.TrimPrefix(string(data), "\xef\xbb\xbf"), line: 1}
+	defer func() {
+		if r := recover(); r != nil {
+			s, ok := r.(syntax)
+			if !ok {
+				panic(r)
+			}
+			root, failed = nil, &s
+		}
+	}()
+	root = &place{line: 1, table: map[string]*place{}}
+	l.document(root)
+	return root, nil
+}
+
+func (l *locator) fail(msg string) { panic(syntax{l.line, msg}) }
+
+func (l *locator) document(root *place) {
+	table := root
+	for {
+		l.blank()
+		switch {
+		case l.pos == len(l.src):
+			return
+		case l.accept("[["):
+			line := l.line
+			key := l.key()
+			l.expect("]]")
+			table = &place{line: line, table: map[string]*place{}}
+			parent := l.descend(root, key[:len(key)-1], line)
+			last := key[len(key)-1]
+			list := parent.table[last]
+			if list == nil {
+				list = &place{line: line}
+				parent.table[last] = list
+			}
+			list.array = append(list.array, table)
+		case l.accept("["):
+			line := l.line
+			key := l.key()
+			l.expect("]")
+			table = l.descend(root, key, line)
+			table.line = line // it may have been implied by an earlier header
+		default:
+			l.pair(table)
+		}
+	}
+}
+
+// descend gives the table that key names below t, making what is missing.
+// An array of tables stands for its last element.
+func (l *locator) descend(t *place, key []string, line int) *place {
+	for _, k := range key {
+		next := t.table[k]
+		switch {
+		case next == nil:
+			next = &place{line: line, table: map[string]*place{}}
+			t.table[k] = next
+		case next.table == nil && len(next.array) > 0:
+			next = next.array[len(next.array)-1]
+		}
+		if next.table == nil {
+			l.fail("a key is used both as a value and as a table")
+		}
+		t = next
+	}
+	return t
+}
+
+// pair scans key = value into t.
+func (l *locator) pair(t *place) {
+	line := l.line
+	key := l.key()
+	l.expect("=")
+	t = l.descend(t, key[:len(key)-1], line)
+	last := key[len(key)-1]
+	if t.table[last] != nil {
+		l.fail("a key is defined twice")
+	}
+	v := l.value()
+	v.line = line
+	t.table[last] = v
+}
+
+// key scans a dotted key.
+func (l *locator) key() []string {
+	var key []string
+	for {
+		l.space()
+		switch {
+		case l.accept(`"`):
+			raw := l.until(`"`, true)
+			s, ok := unescape(raw)
+			if !ok {
+				l.fail("a key holds an invalid escape")
+			}
+			key = append(key, s)
+		case l.accept("'"):
+			key = append(key, l.until("'", false))
+		default:
+			start := l.pos
+			for l.pos < len(l.src) && bare(l.src[l.pos]) {
+				l.pos++
+			}
+			if start == l.pos {
+				l.fail("expected a key")
+			}
+			key = append(key, l.src[start:l.pos])
+		}
+		l.space()
+		if !l.accept(".") {
+			return key
+		}
+	}
+}
+
+func bare(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
+}
+
+func (l *locator) value() *place {
+	l.space()
+	v := &place{line: l.line}
+	switch {
+	case l.accept(`"""`):
+		l.multiline(`"`, true)
+	case l.accept(`'''`):
+		l.multiline(`'`, false)
+	case l.accept(`"`):
+		l.until(`"`, true)
+	case l.accept(`'`):
+		l.until(`'`, false)
+	case l.accept("["):
+		l.enter()
+		v.array = []*place{}
+		for l.blank(); !l.accept("]"); l.blank() {
+			v.array = append(v.array, l.value())
+			l.blank()
+			if !l.accept(",") && !l.peek("]") {
+				l.fail("expected , or ] in an array")
+			}
+		}
+		l.depth--
+	case l.accept("{"):
+		l.enter()
+		v.table = map[string]*place{}
+		for l.blank(); !l.accept("}"); l.blank() {
+			l.pair(v)
+			l.blank()
+			if !l.accept(",") && !l.peek("}") {
+				l.fail("expected , or } in an inline table")
+			}
+		}
+		l.depth--
+	default: // a number, a boolean, a date
+		start := l.pos
+		for l.pos < len(l.src) && !strings.ContainsRune(",]}#\r\n", rune(l.src[l.pos])) {
+			l.pos++
+		}
+		if start == l.pos {
+			l.fail("expected a value")
+		}
+	}
+	return v
+}
+
+func (l *locator) enter() {
+	if l.depth++; l.depth > maxDepth {
+		l.fail(tooDeep)
+	}
+}
+
+// until scans the rest of a string of one line and gives what is between the quotes.
+func (l *locator) until(end string, escapes bool) string {
+	for i := l.pos; i < len(l.src) && l.src[i] != '\n'; i++ {
+		switch {
+		case escapes && l.src[i] == '\\':
+			i++
+		case l.src[i] == end[0]:
+			s := l.src[l.pos:i]
+			l.pos = i + 1
+			return s
+		}
+	}
+	l.fail("a string does not end on its line")
+	return ""
+}
+
+// multiline scans the rest of a string in triple quotes, which may end in up
+// to two quotes of its own before the three that close it.
+func (l *locator) multiline(q string, escapes bool) {
+	for l.pos < len(l.src) {
+		switch {
+		case escapes && l.src[l.pos] == '\\':
+			l.pos++
+			if l.pos < len(l.src) {
+				l.step()
+			}
+		case l.accept(q + q + q):
+			for range 2 {
+				l.accept(q)
+			}
+			return
+		default:
+			l.step()
+		}
+	}
+	l.fail("a string does not end")
+}
+
+// step moves over one byte and counts lines.
+func (l *locator) step() {
+	if l.src[l.pos] == '\n' {
+		l.line++
+	}
+	l.pos++
+}
+
+// space moves over spaces and tabs.
+func (l *locator) space() {
+	for l.pos < len(l.src) && (l.src[l.pos] == ' ' || l.src[l.pos] == '\t') {
+		l.pos++
+	}
+}
+
+// blank moves over white space, line ends and comments.
+func (l *locator) blank() {
+	for l.pos < len(l.src) {
+		switch c := l.src[l.pos]; c {
+		case ' ', '\t', '\r', '\n':
+			l.step()
+		case '#':
+			for l.pos < len(l.src) && l.src[l.pos] != '\n' {
+				l.pos++
+			}
+		default:
+			return
+		}
+	}
+}
+
+func (l *locator) peek(s string) bool { return strings.HasPrefix(l.src[l.pos:], s) }
+
+func (l *locator) accept(s string) bool {
+	if !l.peek(s) {
+		return false
+	}
+	l.pos += len(s)
+	return true
+}
+
+func (l *locator) expect(s string) {
+	l.space()
+	if !l.accept(s) {
+		l.fail("expected " + s)
+	}
+}
+
+// unescape decodes a basic string's escapes. Go's own rules differ (\a, \v,
+// octal; no \e), hence this.
+func unescape(s string) (string, bool) {
+	simple := map[byte]byte{'b': '\b', 't': '\t', 'n': '\n', 'f': '\f', 'r': '\r', 'e': 0x1b, '"': '"', '\\': '\\'}
+	digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' {
+			b.WriteByte(s[i])
+			continue
+		}
+		if i++; i == len(s) {
+			return "", false
+		}
+		if c, ok := simple[s[i]]; ok {
+			b.WriteByte(c)
+			continue
+		}
+		n := digits[s[i]]
+		if n == 0 || i+n >= len(s) {
+			return "", false
+		}
+		r, err := strconv.ParseUint(s[i+1:i+1+n], 16, 32)
+		if err != nil || !utf8.ValidRune(rune(r)) {
+			return "", false
+		}
+		b.WriteRune(rune(r))
+		i += n
+	}
+	return b.String(), true
+}

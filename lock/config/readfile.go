@@ -1,0 +1,56 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxFile is the most bytes a config file may have.
+const maxFile = 1 << 20
+
+// ReadFile reads a config file that may have been put there by somebody else:
+// a repository can carry a lazaret.toml that is a link to /proc/self/environ
+// or to /dev/zero, or a FIFO that nobody writes to. So the last component is
+// not followed when it is a link, opening does not block, and only regular
+// files of at most 1 MiB are read. A missing file is os.ErrNotExist.
+func ReadFile(path string) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	for err == unix.EINTR {
+		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	}
+	switch {
+	case errors.Is(err, unix.ELOOP):
+		return nil, &Error{File: path, Msg: "is a symbolic link", hint: "put the file itself there"}
+	case errors.Is(err, unix.ENXIO): // a socket
+		return nil, notRegular(path)
+	case err != nil:
+		return nil, fmt.Errorf("reading %s: %w", Show(path), err)
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
+
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", Show(path), err)
+	}
+	if !fi.Mode().IsRegular() {
+		return nil, notRegular(path)
+	}
+	// The size is only what the file says: files in /proc say 0.
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", Show(path), err)
+	}
+	if len(data) > maxFile {
+		return nil, &Error{File: path, Msg: "is larger than 1 MiB"}
+	}
+	return data, nil
+}
+
+func notRegular(path string) error {
+	return &Error{File: path, Msg: "is not a regular file", hint: "put a regular file there"}
+}

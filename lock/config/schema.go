@@ -1,0 +1,205 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// spec says what a value may be. A zero spec takes nothing.
+type spec struct {
+	want     string           // for the message: "a string"
+	is       func(v any) bool // whether the value's type is right
+	keys     map[string]*spec // a table with these keys
+	each     *spec            // elements of an array, or values of a table with free keys
+	required bool             // in the merged result
+	example  string           // how a missing key is written
+	union    bool             // layers add up instead of replacing each other
+	allow    string           // hidden characters the strings may hold
+}
+
+// of tells whether v is a T; its instances are spec.is.
+func of[T any](v any) bool { _, ok := v.(T); return ok }
+
+func text(allow string) *spec { return &spec{want: "a string", is: of[string], allow: allow} }
+
+func texts(allow string) *spec {
+	return &spec{want: "an array of strings", is: of[[]*node], each: text(allow)}
+}
+
+func tableOf(keys map[string]*spec) *spec {
+	return &spec{want: "a table", is: of[map[string]*node], keys: keys}
+}
+
+func required(s *spec, example string) *spec {
+	s.required, s.example = true, example
+	return s
+}
+
+// schema is everything a config file may say.
+func schema() *spec {
+	deny := required(texts(""), `default_deny = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"]`)
+	deny.union = true
+	return tableOf(map[string]*spec{
+		"storage": tableOf(map[string]*spec{
+			"data_root": required(text(""), `data_root = "~/.local/share/lazaret"`),
+			"overlay":   text(""),
+		}),
+		"network": tableOf(map[string]*spec{
+			"default_allow": required(texts(""), `default_allow = []`),
+			"default_deny":  deny,
+			"allow_hosts":   texts(""),
+			"on_deny":       text(""),
+			"sidecar":       text(""),
+		}),
+		"escalation": tableOf(map[string]*spec{
+			"enabled":            required(&spec{want: "true or false", is: of[bool]}, "enabled = false"),
+			"socket_dir":         required(text(""), `socket_dir = "{runtime_dir}/lazaret"`),
+			"auto_approve":       texts(""),
+			"auto_approve_exact": texts(""),
+			"timeout":            text(""),
+			"max_output": {want: "an integer or a string", is: func(v any) bool {
+				return of[int64](v) || of[string](v)
+			}},
+		}),
+		"profiles": {want: "a table", is: of[map[string]*node], each: tableOf(map[string]*spec{
+			"image":           required(text(""), `image = "docker.io/library/debian:trixie"`),
+			"persistent_dirs": texts(""),
+			"allow_egress":    texts(""),
+			"allow_hosts":     texts(""),
+			"env":             {want: "a table", is: of[map[string]*node], each: text(lines)},
+			"volumes": {want: "an array of tables", is: of[[]*node], each: tableOf(map[string]*spec{
+				"host":      required(text(""), `host = "{profile_dir}/cache"`),
+				"container": required(text(""), `container = "/root/.cache"`),
+				"mode":      text(""),
+			})},
+			"command": {want: "a string or an array of strings", is: func(v any) bool {
+				return of[string](v) || of[[]*node](v)
+			}, each: text(lines), allow: lines},
+			"setup":  texts(lines),
+			"ports":  texts(""),
+			"git":    text(""),
+			"branch": text(""),
+			"tree":   text(""),
+			"state":  text(""),
+			"memory": text(""),
+			"cpus": {want: "a string or a number", is: func(v any) bool {
+				return of[string](v) || of[int64](v) || of[float64](v)
+			}},
+			"pids": {want: "an integer", is: of[int64]},
+		})},
+	})
+}
+
+// check reports unknown keys, wrong types and characters that do not show,
+// and marks what it reported as bad.
+func check(n *node, s *spec, key string, p *problems) {
+	if !s.is(n.value) {
+		p.at(n.pos, key, errorf("", "is %s, must be %s", n.typeName(), s.want))
+		n.bad = true
+		return
+	}
+	switch v := n.value.(type) {
+	case string:
+		if err := checkVisible(v, s.allow); err != nil {
+			p.at(n.pos, key, err)
+			n.bad = true
+		}
+	case []*node:
+		for i, e := range v {
+			check(e, s.each, element(key, i), p)
+		}
+	case map[string]*node:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			switch {
+			case s.each != nil:
+				check(v[k], s.each, child(key, k), p)
+			case s.keys[k] != nil:
+				check(v[k], s.keys[k], child(key, k), p)
+			default:
+				p.at(v[k].pos, child(key, k), unknown(k, s))
+				v[k].bad = true
+			}
+		}
+	}
+}
+
+// unknown is the error for a key that a table does not have.
+func unknown(k string, s *spec) error {
+	known := slices.Sorted(maps.Keys(s.keys))
+	for _, want := range known {
+		if strings.EqualFold(k, want) {
+			return errorf("write "+want, "unknown key: keys are case-sensitive")
+		}
+	}
+	if near := nearest(k, known); near != "" {
+		return errorf("did you mean "+near+"?", "unknown key")
+	}
+	for _, table := range []string{"storage", "network", "escalation"} {
+		if schema().keys[table].keys[k] != nil {
+			return errorf("it belongs in ["+table+"]", "unknown key here")
+		}
+	}
+	if schema().keys["profiles"].each.keys[k] != nil {
+		return errorf("it belongs in [profiles.NAME]", "unknown key here")
+	}
+	return errorf("the keys here are "+strings.Join(known, ", "), "unknown key")
+}
+
+// missing reports the required keys that the merged result lacks.
+func missing(n *node, s *spec, key string, p *problems) {
+	if n.bad {
+		return
+	}
+	switch v := n.value.(type) {
+	case []*node:
+		for i, e := range v {
+			missing(e, s.each, element(key, i), p)
+		}
+	case map[string]*node:
+		for k, e := range v {
+			if s.each != nil {
+				missing(e, s.each, child(key, k), p)
+			}
+		}
+		for k, sub := range s.keys {
+			switch e := v[k]; {
+			case e != nil:
+				missing(e, sub, child(key, k), p)
+			case sub.required:
+				p.at(n.pos, child(key, k), errorf("add "+sub.example, "missing"))
+			case sub.keys != nil: // the whole table: its required keys are missing too
+				pos := Position{File: n.pos.File, Layer: n.pos.Layer}
+				missing(&node{pos: pos, value: map[string]*node{}}, sub, child(key, k), p)
+			}
+		}
+	}
+}
+
+// merge puts a higher layer over a lower one. Tables merge by key; anything
+// else is replaced, but for unions.
+func merge(lower, upper *node, s *spec) *node {
+	if s == nil || lower.bad || upper.bad {
+		return upper
+	}
+	low, ok1 := lower.value.(map[string]*node)
+	up, ok2 := upper.value.(map[string]*node)
+	if ok1 && ok2 {
+		out := &node{pos: upper.pos, value: maps.Clone(low)}
+		for k, e := range up {
+			if l := low[k]; l != nil {
+				sub := s.each
+				if sub == nil {
+					sub = s.keys[k]
+				}
+				e = merge(l, e, sub)
+			}
+			out.value.(map[string]*node)[k] = e
+		}
+		return out
+	}
+	if s.union {
+		return &node{pos: upper.pos, value: slices.Concat(lower.value.([]*node), upper.value.([]*node))}
+	}
+	return upper
+}
