@@ -7,15 +7,7 @@ wanted_go() { awk '$1 == "go" { print $2; exit }' "$root/go.mod"; }
 # go_fits: go runs here and satisfies go.mod, fetching a toolchain if it may.
 go_fits() { (cd "$root" && go version >/dev/null 2>&1); }
 
-# A distribution's Go is often built not to fetch the newer one that go.mod
-# asks for. That is allowed for these commands, unless the person said otherwise.
-let_go_fetch() {
-	command -v go >/dev/null || return 0
-	go_fits || [[ ${GOTOOLCHAIN:-} ]] || export GOTOOLCHAIN=auto
-}
-
 require_go() {
-	let_go_fetch
 	command -v go >/dev/null ||
 		die "go is not installed" "install Go $(wanted_go) or newer (https://go.dev/doc/install) and put it on PATH"
 	go_fits && return

@@ -51,10 +51,11 @@ runtime_dir() {
 # of root's environment goes along, but what names the terminal and the test.
 as_account() {
 	local home run env=() name
+	local quiet=(PODMAN_IGNORE_CGROUPSV1_WARNING=1)
 	home=$(account_home)
 	run=$(runtime_dir)
 	if ! is_root; then
-		env -C "$home" XDG_RUNTIME_DIR="$run" "$@"
+		env -C "$home" XDG_RUNTIME_DIR="$run" "${quiet[@]}" "$@"
 		return
 	fi
 	for name in TERM COLORTERM NO_COLOR CI MIRROR "${!LAZARET_@}"; do
@@ -64,7 +65,7 @@ as_account() {
 		env -i -C "$home" HOME="$home" USER="$(account)" LOGNAME="$(account)" SHELL=/bin/bash \
 		XDG_RUNTIME_DIR="$run" LANG=C.UTF-8 \
 		PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-		"${env[@]}" "$@"
+		"${quiet[@]}" "${env[@]}" "$@"
 }
 
 # stage: a new private directory of the account's, for what it must be able to
