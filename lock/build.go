@@ -114,7 +114,7 @@ func (b *builder) build(ctx context.Context) (*File, error) {
 		f.Profiles[name] = p
 	}
 	errs = append(errs, b.helpers(f))
-	if err := errors.Join(errs...); err != nil {
+	if err := join(errs...); err != nil {
 		return nil, err // nobody is asked while the config is known to be wrong
 	}
 	return f, b.resolve(ctx)
@@ -267,5 +267,5 @@ func (b *builder) resolve(ctx context.Context) error {
 			errs = append(errs, to(w.image))
 		}
 	}
-	return errors.Join(errs...)
+	return join(errs...)
 }

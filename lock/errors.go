@@ -1,7 +1,9 @@
 package lock
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -33,6 +35,40 @@ func (e *ParseError) Hint() string {
 		return e.hint
 	}
 	return `run "lazaret lock"`
+}
+
+// Errors is more than one error, in the order of the profiles.
+type Errors []error
+
+// Error gives one line per error, each with its hint.
+func (es Errors) Error() string {
+	lines := make([]string, len(es))
+	for i, err := range es {
+		lines[i] = err.Error()
+		var h interface{ Hint() string }
+		if errors.As(err, &h) && h.Hint() != "" {
+			lines[i] += "; " + h.Hint()
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Hint is empty: every line carries its own, and the first one's alone would mislead.
+func (es Errors) Hint() string { return "" }
+
+// Unwrap gives the errors to errors.As and errors.Is.
+func (es Errors) Unwrap() []error { return es }
+
+// join makes one error of those that are not nil, or nil.
+func join(errs ...error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	switch len(errs) {
+	case 0:
+		return nil
+	case 1:
+		return errs[0]
+	}
+	return Errors(errs)
 }
 
 // KeyError is a value that a lock must not hold.

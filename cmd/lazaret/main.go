@@ -43,12 +43,21 @@ type hinter interface{ Hint() string }
 
 // run is lazaret as a function: it never exits.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	root := newRootCmd()
+	d, err := newDeps()
+	if err != nil {
+		return report(stderr, err)
+	}
+	root := newRootCmd(d)
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(context.Background())
+	return report(stderr, root.ExecuteContext(context.Background()))
+}
+
+// report tells an error, with its hint, and gives the exit status that goes
+// with it.
+func report(stderr io.Writer, err error) int {
 	if err == nil {
 		return exitOK
 	}
@@ -69,7 +78,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return status
 }
 
-func newRootCmd() *cobra.Command {
+func newRootCmd(d *deps) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "lazaret",
 		Short:         "Lock and launch sandboxes for AI coding agents",
@@ -79,5 +88,6 @@ func newRootCmd() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return &exitStatus{exitUsage, err}
 	})
+	root.AddCommand(newLockCmd(d))
 	return root
 }

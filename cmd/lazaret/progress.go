@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"golang.org/x/term"
+
+	"lazaret/image"
+	"lazaret/lock/config"
+)
+
+// progress is one line on a terminal that says what is being waited for.
+// Anywhere else it is silent.
+type progress struct {
+	mu   sync.Mutex
+	to   io.Writer // nil where there is no terminal
+	last string
+}
+
+func newProgress(w io.Writer) *progress {
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return &progress{to: f}
+	}
+	return &progress{}
+}
+
+// resolved is told of each image that has been resolved.
+func (p *progress) resolved(_ string, done, total int) {
+	p.show(fmt.Sprintf("resolving images: %d of %d", done, total))
+}
+
+// image is told what happens to each image.
+func (p *progress) image(e image.Progress) {
+	switch e.Kind {
+	case "begin":
+		p.show("resolving " + config.Show(e.Ref))
+	case "wait":
+		p.show(fmt.Sprintf("resolving %s: its registry asks to wait %s", config.Show(e.Ref), e.Wait))
+	}
+}
+
+func (p *progress) show(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.to == nil {
+		return
+	}
+	if r := []rune(line); len(r) > 78 { // a line that wraps cannot be taken back
+		line = string(r[:77]) + "…"
+	}
+	p.last = line
+	fmt.Fprintf(p.to, "\r\x1b[K%s", line)
+}
+
+// clear takes the line back.
+func (p *progress) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.to != nil && p.last != "" {
+		fmt.Fprint(p.to, "\r\x1b[K")
+		p.last = ""
+	}
+}
