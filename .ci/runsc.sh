@@ -4,6 +4,7 @@
 
 runsc_module=v0.0.0-20260905035102-160fafc42237
 runsc_release=release-20260905.0
+runsc_oldest=20260101 # the oldest that launch takes
 runsc_dir=/usr/local/lib/lazaret/runsc-$runsc_release
 runsc_link=/usr/local/bin/runsc
 
@@ -25,11 +26,11 @@ runsc_works() {
 	' probe "$1" >/dev/null
 }
 
-# runsc_is_recent PATH: not older than the release that lazaret is tested with.
+# runsc_is_recent PATH: a release that launch takes.
 runsc_is_recent() {
 	local version
 	version=$("$1" --version 2>/dev/null | sed -n 's/^runsc version release-\([0-9]\{8\}\).*/\1/p')
-	[[ $version && $version -ge ${runsc_release:8:8} ]]
+	[[ $version && $version -ge $runsc_oldest ]]
 }
 
 # runsc_found: the one that lazaret would use is good.
