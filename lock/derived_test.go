@@ -1,0 +1,181 @@
+package lock
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestCheckDerivedAccepts: whatever a config leads to is accepted, or nobody
+// could launch it.
+func TestCheckDerivedAccepts(t *testing.T) {
+	for name, text := range map[string]string{
+		"rich":  rich,
+		"plain": base + profileText("aa", "builtin:shell"),
+		"odd": base + `
+[profiles.x-1]
+image = "oci:images/debian"
+allow_egress = ["0.0.0.0/0", "::/0"]
+persistent_dirs = ["/a b", "/ü"]
+volumes = [{ host = "{runtime_dir}/lazaret-not", container = "/x" }, { host = "/srv/{profile_name}", container = "/y", mode = "z" }]
+command = ["sh", "-c", "echo $HOME; a\tb\n"]
+[profiles.x-1.env]
+EMPTY = ""
+`,
+		"commands": strings.Replace(base, "enabled = false", "enabled = true\n"+`auto_approve_exact = ['date "+a b"', "date 'it''s'", "date \"it's\"", "date a\"'\"b", "date ''"]`, 1) + profileText("aa", "builtin:shell"),
+	} {
+		f, err := Parse(build(t, request(t, text, &registry{})).Format())
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		for p := range f.Profiles {
+			if err := f.CheckDerived(p); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	if err := richFile(t).CheckDerived("nobody"); err == nil || hint(err) == "" {
+		t.Errorf("an unknown profile: %v", err)
+	}
+}
+
+// TestCheckDerivedRefuses: a lock that was written by hand so as to loosen the
+// sandbox. Each of these parses, and in each the difference is one line of a
+// long file.
+func TestCheckDerivedRefuses(t *testing.T) {
+	mount := func(target string, m Mount) func(*File, *Profile) {
+		return func(_ *File, p *Profile) { p.Mounts[target] = m }
+	}
+	without := func(target string) func(*File, *Profile) {
+		return func(_ *File, p *Profile) { delete(p.Mounts, target) }
+	}
+	for _, tt := range []struct {
+		name   string
+		tamper func(*File, *Profile)
+		want   string // in the error
+	}{
+		{"another runtime", func(_ *File, p *Profile) { p.Runtime = []string{"crun", "host-uds=open"} }, "profiles.claude.runtime:"},
+		{"all host sockets", func(_ *File, p *Profile) { p.Runtime = []string{"runsc", "host-uds=all"} }, "profiles.claude.runtime:"},
+		{"host network", func(_ *File, p *Profile) { p.Runtime = append(p.Runtime, "network=host") }, "profiles.claude.runtime:"},
+		{"a log written anywhere", func(_ *File, p *Profile) { p.Runtime = append(p.Runtime, "debug-log=/home/u/.bashrc") }, "profiles.claude.runtime:"},
+		{"one flag given as another", func(_ *File, p *Profile) { p.Runtime = []string{"runsc", "host-uds=open --network=host"} }, "profiles.claude.runtime:"},
+		{"a dropped capability kept", func(_ *File, p *Profile) {
+			p.Capabilities = slices.Sorted(slices.Values(append(p.Capabilities, "NET_RAW")))
+		}, "profiles.claude.capabilities:"},
+		{"every capability", func(_ *File, p *Profile) { p.Capabilities = []string{"ALL"} }, "profiles.claude.capabilities:"},
+		{"no .git mask", without("/workspace/.git"), `profiles.claude.mounts."/workspace/.git":`},
+		{"the host's .git in place of the mask", mount("/workspace/.git", Mount{Kind: KindBind, From: "{workspace_dir}/.git", Mode: "rw"}), `profiles.claude.mounts."/workspace/.git":`},
+		{"an emptier mask than git needs", mount("/workspace/.git", Mount{Kind: KindTmpfs, Size: "16m"}), `mounts."/workspace/.git":`},
+		{"no .vscode mask", without("/workspace/.vscode"), `mounts."/workspace/.vscode":`},
+		{"no .idea mask", without("/workspace/.idea"), `mounts."/workspace/.idea":`},
+		{"writable lock", mount("/workspace/lazaret.lock", Mount{Kind: KindBind, From: "{workspace_dir}/lazaret.lock", Mode: "rw"}), `mounts."/workspace/lazaret.lock":`},
+		{"unprotected lock", without("/workspace/lazaret.lock"), `mounts."/workspace/lazaret.lock":`},
+		{"unprotected config", without("/workspace/lazaret.toml"), `mounts."/workspace/lazaret.toml":`},
+		{"writable git shadow", mount("/run/lazaret/git", Mount{Kind: KindGitShadow, Mode: "rw"}), `mounts."/run/lazaret/git":`},
+		{"writable certificates", mount("/run/lazaret/certs", Mount{Kind: KindCerts, Mode: "rw"}), `mounts."/run/lazaret/certs":`},
+		{"a second certificates mount", mount("/opt/certs", Mount{Kind: KindCerts, Mode: "ro"}), `mounts."/opt/certs":`},
+		{"the home as workspace", mount("/workspace", Mount{Kind: KindBind, From: "~", Mode: "rw,z"}), `mounts."/workspace":`},
+		{"a tmpfs elsewhere", mount("/etc", Mount{Kind: KindTmpfs, Size: "16m"}), `mounts."/etc":`},
+		{"a volume below .git", mount("/workspace/.git/hooks", Mount{Kind: KindBind, From: "/srv", Mode: "rw"}), "volumes"},
+		{"a volume over lazaret's own", mount("/run/lazaret/terminfo", Mount{Kind: KindBind, From: "/srv", Mode: "rw"}), "volumes"},
+		{"the hidden .git as a volume", mount("/x", Mount{Kind: KindBind, From: "{workspace_dir}/.git", Mode: "rw"}), "volumes"},
+		{"the whole profile directory", mount("/x", Mount{Kind: KindBind, From: "{profile_dir}", Mode: "rw"}), "volumes"},
+		{"an overlay's directory", mount("/x", Mount{Kind: KindBind, From: "{profile_dir}/root_changes", Mode: "rw"}), "volumes"},
+		{"lazaret's own store", mount("/x", Mount{Kind: KindBind, From: "~/.local/share/lazaret/.lazaret", Mode: "rw"}), "volumes"},
+		{"another profile's state", mount("/x", Mount{Kind: KindBind, From: "~/.local/share/lazaret/codex/secrets", Mode: "ro"}), "volumes"},
+		{"the root", mount("/x", Mount{Kind: KindBind, From: "/", Mode: "ro"}), "volumes"},
+		{"lazaret's records", mount("/x", Mount{Kind: KindBind, From: "~/.local/state/lazaret/trust", Mode: "rw"}), "volumes"},
+		{"a persistent /proc", mount("/proc", Mount{Kind: KindOverlay, Name: "proc"}), "persistent_dirs"},
+		{"metadata not denied", func(_ *File, p *Profile) {
+			p.Network.AlwaysDeny = slices.DeleteFunc(p.Network.AlwaysDeny, func(s string) bool { return s == "169.254.0.0/16" })
+		}, "profiles.claude.network.always_deny:"},
+		{"every name resolved", func(_ *File, p *Profile) { p.Network.DNS = "open" }, "profiles.claude.network.dns:"},
+		{"a shell approved", func(_ *File, p *Profile) { p.Escalation.AutoApprove = [][]string{{"bash", "-c"}} }, "auto_approve"},
+		{"an empty approval of anything by git", func(_ *File, p *Profile) { p.Escalation.AutoApproveExact = [][]string{{"git", "status"}} }, "auto_approve_exact"},
+		{"a shell's metacharacter approved", func(_ *File, p *Profile) { p.Escalation.AutoApprove = [][]string{{"aws", "$(id)"}} }, "auto_approve"},
+		{"sockets in the workspace", func(_ *File, p *Profile) { p.Escalation.SocketDir = "{workspace_dir}/s" }, "socket_dir"},
+		{"no time limit to speak of", func(_ *File, p *Profile) { p.Escalation.Timeout = "1000h" }, "timeout"},
+		{"output without limit", func(_ *File, p *Profile) { p.Escalation.MaxOutput = 1 << 40 }, "max_output"},
+		{"a reserved variable", func(_ *File, p *Profile) { p.Env["LD_PRELOAD"] = "/x.so" }, "LD_PRELOAD"},
+		{"the engine's own variable", func(_ *File, p *Profile) { p.Env["XDG_CONFIG_HOME"] = "env:PWD" }, "XDG_CONFIG_HOME"},
+		{"a short name", func(_ *File, p *Profile) { p.Image.Ref = "node" }, "image"},
+		{"state in the root", func(f *File, _ *Profile) { f.Storage.DataRoot = "/" }, "storage.data_root"},
+		{"a branch that is an option", func(_ *File, p *Profile) { p.Git.Branch = "--upload-pack=x" }, "branch"},
+		{"a setup of nothing", func(_ *File, p *Profile) { p.Setup = []string{" "} }, "setup"},
+		{"volumes without relabelling said otherwise", func(_ *File, p *Profile) { p.Command = []string{"", "x"} }, "command"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := richFile(t)
+			p := f.Profiles["claude"]
+			p.Mounts = maps.Clone(p.Mounts)
+			tt.tamper(f, &p)
+			f.Profiles["claude"] = p
+			f, err := Parse(f.Format())
+			if err != nil {
+				t.Fatalf("refused even before: %v", err)
+			}
+			err = f.CheckDerived("claude")
+			var de *DerivedError
+			if !errors.As(err, &de) || !strings.Contains(err.Error(), tt.want) || hint(err) == "" {
+				t.Errorf("got %v, want …%s…", err, tt.want)
+			}
+			if err := f.CheckDerived("plain"); err != nil && f.Storage.DataRoot != "/" {
+				t.Errorf("the other profile is refused too: %v", err)
+			}
+		})
+	}
+}
+
+// TestEscalationOffTakesAllOfItAway: nothing of the channel is left over.
+func TestEscalationOff(t *testing.T) {
+	f := build(t, request(t, base+profileText("aa", "builtin:shell"), &registry{}))
+	p := f.Profiles["aa"]
+	if !slices.Equal(p.Runtime, []string{"runsc"}) {
+		t.Errorf("runtime %q", p.Runtime)
+	}
+	for target := range p.Mounts {
+		if strings.Contains(target, "escalate") || strings.Contains(target, "certs") {
+			t.Errorf("%s is mounted", target)
+		}
+	}
+	p.Runtime = []string{"runsc", "host-uds=open"}
+	f.Profiles["aa"] = p
+	if err := f.CheckDerived("aa"); err == nil {
+		t.Error("host sockets opened without an escalation channel")
+	}
+}
+
+func TestCheckHelpers(t *testing.T) {
+	f := richFile(t)
+	if err := CheckHelpers(f, "linux/amd64", ownHelpers()); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*File, string){
+		"sidecar":           func(f *File, d string) { s := f.Sidecar["linux-amd64"]; s.Binary = d; f.Sidecar["linux-amd64"] = s },
+		"sidecar layer":     func(f *File, d string) { s := f.Sidecar["linux-amd64"]; s.Layer = d; f.Sidecar["linux-amd64"] = s },
+		"sidecar image":     func(f *File, d string) { s := f.Sidecar["linux-amd64"]; s.Config = d; f.Sidecar["linux-amd64"] = s },
+		"sidecar manifest":  func(f *File, d string) { s := f.Sidecar["linux-amd64"]; s.Manifest = d; f.Sidecar["linux-amd64"] = s },
+		"escalation client": func(f *File, d string) { f.Escalate["linux-amd64"] = Binary{d} },
+	} {
+		f := richFile(t)
+		foreign := digest("foreign", name)
+		change(f, foreign)
+		err := CheckHelpers(f, "linux/amd64", ownHelpers())
+		var he *HelperError
+		if !errors.As(err, &he) || he.Name != name || he.Found != foreign {
+			t.Errorf("%s: got %v", name, err)
+			continue
+		}
+		if msg := err.Error(); !strings.Contains(msg, "MISMATCH") || !strings.Contains(msg, foreign) || !strings.Contains(msg, he.Own) || hint(err) == "" {
+			t.Errorf("not loud enough: %v", msg)
+		}
+		if err := CheckHelpers(f, "linux/arm64", ownHelpers()); err != nil {
+			t.Errorf("another platform is refused too: %v", err)
+		}
+	}
+	if err := CheckHelpers(f, "linux/riscv64", ownHelpers()); err == nil {
+		t.Error("a platform without helpers passed")
+	}
+}
