@@ -93,11 +93,11 @@ func ParseCIDR(s string) (netip.Prefix, error) {
 	if s == "" {
 		return netip.Prefix{}, errorf("", "is empty")
 	}
-	if a, err := netip.ParseAddr(s); err == nil {
-		return netip.Prefix{}, errorf("write "+quote(only(a)), "%s is an address without a length", quote(s))
-	}
 	addr, length, ok := strings.Cut(s, "/")
 	if !ok {
+		if a, err := netip.ParseAddr(s); err == nil {
+			return netip.Prefix{}, errorf("write "+quote(only(a)), "%s is an address without a length", quote(s))
+		}
 		if ap, err := netip.ParseAddrPort(s); err == nil {
 			e := Endpoint{Prefix: netip.PrefixFrom(ap.Addr().Unmap().WithZone(""), ap.Addr().Unmap().BitLen()), Port: ap.Port()}
 			return netip.Prefix{}, errorf("write "+quote(e.String()), "%s is an address without a length", quote(s))
@@ -108,7 +108,11 @@ func ParseCIDR(s string) (netip.Prefix, error) {
 		return netip.Prefix{}, errorf("write an address range such as 10.20.0.0/16", "%s is not an address range", quote(s))
 	}
 	if i := strings.IndexByte(addr, '%'); i >= 0 {
-		return netip.Prefix{}, errorf("write "+quote(addr[:i]+"/"+length), "%s: a zone means nothing on another machine", quote(s))
+		hint := "write it without the zone"
+		if p, err := netip.ParsePrefix(addr[:i] + "/" + length); err == nil {
+			hint = "write " + quote(p.Masked().String())
+		}
+		return netip.Prefix{}, errorf(hint, "%s: a zone means nothing on another machine", quote(s))
 	}
 	if fixed := stripZeros(addr); fixed != addr {
 		return netip.Prefix{}, errorf("write "+quote(fixed+"/"+length), "%s: leading zeros are octal to some programs", quote(s))

@@ -69,13 +69,16 @@ func parseHostPath(s string) (hostPath, error) {
 
 // checkTokens takes {profile_name} and no other braces.
 func checkTokens(rest string) error {
-	rest = strings.ReplaceAll(rest, profileName, "")
 	open := strings.IndexAny(rest, "{}")
+	for open >= 0 && strings.HasPrefix(rest[open:], profileName) {
+		rest = rest[open+len(profileName):]
+		open = strings.IndexAny(rest, "{}")
+	}
 	if open < 0 {
 		return nil
 	}
 	token, _, closed := strings.Cut(rest[open:], "}")
-	if rest[open] == '}' || !closed {
+	if rest[open] == '}' || !closed || strings.Contains(token[1:], "{") {
 		return errorf("", "holds a brace that belongs to no token")
 	}
 	token += "}"

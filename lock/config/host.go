@@ -64,18 +64,19 @@ func (h Host) Compare(o Host) int {
 
 // refuseAddress finds IP addresses, with a port or without.
 func refuseAddress(s string) error {
-	hint := func(e Endpoint) error {
-		e.Prefix = netip.PrefixFrom(e.Prefix.Addr().Unmap().WithZone(""), e.Prefix.Addr().Unmap().BitLen())
+	hint := func(a netip.Addr, port uint16) error {
+		a = a.Unmap().WithZone("")
+		e := Endpoint{Prefix: netip.PrefixFrom(a, a.BitLen()), Port: port}
 		return errorf("put "+quote(e.String())+" into allow_egress", "%s is an address, not a name", quote(s))
 	}
 	if p, err := netip.ParsePrefix(s); err == nil {
 		return errorf("put "+quote(p.Masked().String())+" into allow_egress", "%s is an address range, not a name", quote(s))
 	}
-	if a, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {
-		return hint(Endpoint{Prefix: netip.PrefixFrom(a.WithZone(""), a.BitLen())})
-	}
 	if ap, err := netip.ParseAddrPort(s); err == nil {
-		return hint(Endpoint{Prefix: netip.PrefixFrom(ap.Addr().WithZone(""), ap.Addr().BitLen()), Port: ap.Port()})
+		return hint(ap.Addr(), ap.Port())
+	}
+	if a, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {
+		return hint(a, HTTPS)
 	}
 	return nil
 }

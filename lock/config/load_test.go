@@ -228,7 +228,7 @@ func TestMergeReportsInTheRightFile(t *testing.T) {
 		{Kind: Workspace, Name: "lazaret.toml", Data: []byte("[network]\ndefault_deny = [\n'::1']")},
 	})
 	want := `config.toml:7: network.default_deny[0]: "10.0.0.1/8": the address goes on after its first 8 bits; write "10.0.0.0/8", or "10.0.0.1/32" for the one address
-lazaret.toml:3: network.default_deny[1]: "::1" is an address without a length; write "::1/128"
+lazaret.toml:3: network.default_deny[0]: "::1" is an address without a length; write "::1/128"
 `
 	if got := all(err); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)

@@ -11,7 +11,7 @@ import (
 // exhaust its stack, which nothing can recover from.
 const maxDepth = 32
 
-const tooDeep = "arrays and tables nest too deeply"
+const tooDeep = "keys, arrays or tables nest too deeply"
 
 // place is where one value of a TOML document was written. The TOML library
 // tells no positions of what it has decoded, so they are found a second time,
@@ -127,6 +127,10 @@ func (l *locator) pair(t *place) {
 func (l *locator) key() []string {
 	var key []string
 	for {
+		// The library's time grows with the square of a key's parts.
+		if len(key) == maxDepth {
+			l.fail(tooDeep)
+		}
 		l.space()
 		switch {
 		case l.accept(`"`):

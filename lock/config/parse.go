@@ -16,6 +16,7 @@ import (
 type node struct {
 	pos   Position
 	value any
+	index int  // of an array's element, in its own layer
 	bad   bool // already reported: later checks leave it alone
 }
 
@@ -88,6 +89,7 @@ func join(value any, at *place, pos Position) *node {
 				p = at.array[i]
 			}
 			list[i] = join(e, p, pos)
+			list[i].index = i
 		}
 		return &node{pos: pos, value: list}
 	}
@@ -125,13 +127,15 @@ func explain(msg string) string {
 		{"Escaped character", `a string holds an unknown \ escape`},
 		{"Invalid integer", "an integer is malformed"},
 		{"Invalid float", "a number is malformed"},
+		{"invalid float", "a number is malformed"},
+		{"expected a digit", "a number is malformed"},
 		{"invalid datetime", "a date is malformed"},
 	} {
 		if strings.HasPrefix(msg, known.prefix) {
 			return known.says
 		}
 	}
-	if strings.HasPrefix(msg, "Key '") && strings.Contains(msg, "already") {
+	if strings.HasPrefix(msg, "Key '") || strings.HasSuffix(msg, "is not a table") {
 		return "a key or table is defined twice"
 	}
 	return "syntax error"

@@ -132,9 +132,6 @@ func unknown(k string, s *spec) error {
 			return errorf("write "+want, "unknown key: keys are case-sensitive")
 		}
 	}
-	if near := nearest(k, known); near != "" {
-		return errorf("did you mean "+near+"?", "unknown key")
-	}
 	for _, table := range []string{"storage", "network", "escalation"} {
 		if schema().keys[table].keys[k] != nil {
 			return errorf("it belongs in ["+table+"]", "unknown key here")
@@ -142,6 +139,9 @@ func unknown(k string, s *spec) error {
 	}
 	if schema().keys["profiles"].each.keys[k] != nil {
 		return errorf("it belongs in [profiles.NAME]", "unknown key here")
+	}
+	if near := nearest(k, known); near != "" {
+		return errorf("did you mean "+near+"?", "unknown key")
 	}
 	return errorf("the keys here are "+strings.Join(known, ", "), "unknown key")
 }

@@ -56,13 +56,13 @@ func list[T any](t table, name string, parse func(string) (T, error)) []T {
 		return nil
 	}
 	var out []T
-	for i, e := range n.value.([]*node) {
+	for _, e := range n.value.([]*node) {
 		if e.bad {
 			continue
 		}
 		v, err := parse(e.value.(string))
 		if err != nil {
-			t.p.at(e.pos, element(child(t.key, name), i), err)
+			t.p.at(e.pos, element(child(t.key, name), e.index), err)
 			continue
 		}
 		out = append(out, v)

@@ -1,0 +1,124 @@
+package config
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A repository's lazaret.toml may be anything. None of it may be read, waited
+// for or quoted.
+func TestReadFileHostile(t *testing.T) {
+	dir := t.TempDir()
+	secret := filepath.Join(dir, "secret")
+	if err := os.WriteFile(secret, []byte("hunter2 = ?"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for link, target := range map[string]string{"environ": "/proc/self/environ", "zero": "/dev/zero", "link": "secret", "dangling": "nowhere", "loop": "loop"} {
+		if err := os.Symlink(target, at(link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unix.Mkfifo(at("fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	socket, err := net.Listen("unix", at("socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	if err := os.WriteFile(at("large"), make([]byte, maxFile+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	for name, want := range map[string]string{
+		at("environ"):  "is a symbolic link",
+		at("zero"):     "is a symbolic link",
+		at("link"):     "is a symbolic link",
+		at("dangling"): "is a symbolic link",
+		at("loop"):     "is a symbolic link",
+		at("fifo"):     "is not a regular file",
+		at("socket"):   "is not a regular file",
+		dir:            "is not a regular file",
+		"/dev/zero":    "is not a regular file",
+		"/dev/null":    "is not a regular file",
+		at("large"):    "is larger than 1 MiB",
+	} {
+		done := make(chan error, 1)
+		go func() {
+			data, err := ReadFile(name)
+			if data != nil {
+				err = errors.New("data was read")
+			}
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			if err == nil || err.Error() != name+": "+want {
+				t.Errorf("%s: got %v, want %q", name, err, want)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatalf("%s: still reading", name)
+		}
+	}
+}
+
+func TestReadFile(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "lazaret.toml")
+	if _, err := ReadFile(name); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), name) {
+		t.Errorf("a missing file gives %v", err)
+	}
+	full := make([]byte, maxFile)
+	if err := os.WriteFile(name, full, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := ReadFile(name); err != nil || len(data) != maxFile {
+		t.Errorf("got %d bytes, %v", len(data), err)
+	}
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := ReadFile(name); err != nil || len(data) != 0 {
+		t.Errorf("an empty file gives %q, %v", data, err)
+	}
+}
+
+// Were a file that is no config read after all, its text must not come out in
+// the error, which ends up in a public CI log.
+func TestSyntaxErrorsQuoteNothing(t *testing.T) {
+	for _, text := range []string{
+		"hunter2", "A = hunter2", "A = \"hunter2", "A = [hunter2]", "hunter2 = \"\\hunter2\"", "[hunter2", "[[hunter2]", "A = 1hunter2", "A = 0xhunter2", "A = 1979-hunter2",
+		"A = '''hunter2", "A = {hunter2}", "A = { B = 1 hunter2", "PATH=/bin\x00TOKEN=hunter2", "A = tru hunter2", "hunter2 = 1\nhunter2 = 2", "[hunter2]\n[hunter2]", "A = \"\\uhunter2\"",
+		"A = 1_hunter2", "A = +hunter2", "hunter2.A = 1\nhunter2 = 1", "A = 1 hunter2", "A = 0b2hunter2", "A = 1.hunter2", "A = inhunter2", "\xffhunter2", "A = [[hunter2",
+	} {
+		_, err := load(text)
+		if err == nil {
+			t.Errorf("%q is taken", text)
+			continue
+		}
+		if strings.Contains(err.Error()+hintOf(err), "hunter2") {
+			t.Errorf("%q is quoted: %v", text, err)
+		}
+		if !strings.HasPrefix(err.Error(), "lazaret.toml:") {
+			t.Errorf("%q: no place: %v", text, err)
+		}
+	}
+}
+
+// Values of the env table may be secrets.
+func TestEnvValuesAreNotQuoted(t *testing.T) {
+	for _, value := range []string{`"hunter2\u202e"`, `"env:hunter-2"`, `"env:=hunter2"`, `["hunter2"]`, `{ hunter = "hunter2" }`} {
+		_, err := load("[profiles.p1]\nimage = 'builtin:shell'\n[profiles.p1.env]\nA = " + value)
+		if err == nil || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "hunter-2") {
+			t.Errorf("%s gives %v", value, err)
+		}
+	}
+}
