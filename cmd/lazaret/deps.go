@@ -6,6 +6,9 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+
+	"lazaret/internal/step"
+	"lazaret/launch"
 )
 
 // deps is all that commands take from the process they run in.
@@ -14,6 +17,9 @@ type deps struct {
 	env     func(string) string // "" where unset
 	cwd     string              // the workspace: absolute, without symbolic links
 	home    string              // $HOME, else the passwd entry; absolute, or ""
+
+	// observe, when set, sees the events of a launch; see step.Runner.
+	observe func(step.Event) error
 }
 
 // newDeps looks at the process once. Everything else asks deps.
@@ -70,4 +76,23 @@ func (d *deps) tilde(path string) string {
 		return "~/" + rel
 	}
 	return path
+}
+
+// launchEnv is what package launch may know of the process.
+func (d *deps) launchEnv() (launch.Env, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return launch.Env{}, fmt.Errorf("finding this program: %w", err)
+	}
+	return launch.Env{
+		Getenv: func(k string) string {
+			if k == "HOME" {
+				return d.home
+			}
+			return d.env(k)
+		},
+		LookupEnv: os.LookupEnv,
+		Workspace: d.cwd,
+		Lazaret:   exe,
+	}, nil
 }

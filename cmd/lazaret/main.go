@@ -47,6 +47,10 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if err != nil {
 		return report(stderr, err)
 	}
+	return d.run(args, stdin, stdout, stderr)
+}
+
+func (d *deps) run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRootCmd(d)
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -88,6 +92,6 @@ func newRootCmd(d *deps) *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return &exitStatus{exitUsage, err}
 	})
-	root.AddCommand(newLockCmd(d))
+	root.AddCommand(newLockCmd(d), newLaunchCmd(d), newPsCmd(d), newCleanCmd(d), newHelperCmd())
 	return root
 }

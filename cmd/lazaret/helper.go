@@ -1,0 +1,33 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"lazaret/launch"
+)
+
+// newHelperCmd is not for people: launch starts it in podman's namespace with
+// a socket at descriptor 3 and the run's lock at descriptor 4.
+func newHelperCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:    launch.HelperCommand,
+		Short:  "Perform a launch's steps in podman's namespace (started by launch)",
+		Hidden: true,
+		Args:   noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			conn, lock := os.NewFile(3, "conversation"), os.NewFile(4, "lock")
+			for _, f := range []*os.File{conn, lock} {
+				if f == nil {
+					return fmt.Errorf("%s is started by lazaret launch, not by hand", launch.HelperCommand)
+				}
+				if _, err := f.Stat(); err != nil {
+					return fmt.Errorf("%s is started by lazaret launch, not by hand", launch.HelperCommand)
+				}
+			}
+			return launch.ServeHelper(conn, lock, [3]*os.File{os.Stdin, os.Stdout, os.Stderr})
+		},
+	}
+}

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"lazaret/internal/step"
+	"lazaret/launch"
+	"lazaret/lock/config"
+)
+
+type launchOptions struct {
+	dryRun    bool
+	ephemeral bool
+	user      bool
+	lock      string
+	profile   string
+	command   []string
+}
+
+func newLaunchCmd(d *deps) *cobra.Command {
+	var o launchOptions
+	cmd := &cobra.Command{
+		Use:   "launch [flags] PROFILE [-- COMMAND...]",
+		Short: "Start a sandbox exactly as lazaret.lock says",
+		Long: `Launch starts the sandbox of a profile from lazaret.lock and from nothing else,
+with the current directory at /workspace, and runs the profile's command in it,
+or COMMAND. It exits with the command's status: 128+n for a signal, 125 when
+lazaret itself failed.
+
+On the way out, whichever it is, everything launch did to this machine is
+undone. What a killed lazaret leaves behind, "lazaret clean" and the next
+launch take away.`,
+		Example: `  lazaret launch shell
+  lazaret launch shell -- uname -a
+  lazaret launch --dry-run shell`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			n := cmd.ArgsLenAtDash()
+			if n < 0 {
+				n = len(args)
+			}
+			switch {
+			case n == 0:
+				return usage("which profile? lazaret launch PROFILE [-- COMMAND...]")
+			case n > 1:
+				return usage("one profile at a time; a command goes after --")
+			}
+			o.profile, o.command = args[0], args[1:]
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			status, err := runLaunch(cmd, d, o)
+			if err != nil {
+				return &exitStatus{exitLazaret, err}
+			}
+			if status != 0 {
+				return &exitStatus{Status: status}
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.dryRun, "dry-run", false, "print what would be done, and do nothing")
+	f.BoolVar(&o.ephemeral, "ephemeral", false, "start persistent directories empty and keep nothing")
+	f.BoolVar(&o.user, "user", false, "use your own lock although a parent directory has a config")
+	f.StringVar(&o.lock, "lock", "", "the lock `file`, in place of lazaret.lock")
+	return cmd
+}
+
+func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
+	talk := cmd.ErrOrStderr()
+	path, shown, err := lockPath(d, layerOptions{user: o.user}, o.lock)
+	if err != nil {
+		return 0, err
+	}
+	file, err := readLock(path, shown)
+	if err != nil {
+		return 0, err
+	}
+	helpers, err := ownHelpers()
+	if err != nil {
+		return 0, err
+	}
+	env, err := d.launchEnv()
+	if err != nil {
+		return 0, err
+	}
+	stdin, stdout, stderr := files(cmd)
+	env.Terminal = term.IsTerminal(int(stdin.Fd())) && term.IsTerminal(int(stdout.Fd()))
+	host, err := launch.Probe(file, o.profile, env)
+	if err != nil {
+		return 0, err
+	}
+	opts := launch.Options{ID: launch.NewID(), Started: time.Now(), Command: o.command, Ephemeral: o.ephemeral, Helpers: helpers}
+	if o.dryRun {
+		opts.ID = "RUN"
+	}
+	plan, err := launch.Resolve(file, o.profile, host, opts)
+	if err != nil {
+		return 0, err
+	}
+	if o.dryRun {
+		_, err := io.WriteString(cmd.OutOrStdout(), plan.Text())
+		return 0, err
+	}
+	if err := cleanBefore(cmd.Context(), env, talk); err != nil {
+		return 0, err
+	}
+	for _, n := range plan.Notices {
+		fmt.Fprintf(talk, "lazaret: note: %s\n", n)
+	}
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	w := newWaiting(newProgress(talk))
+	defer w.stop()
+	status, err := plan.Run(ctx, launch.IO{
+		Stdin: stdin, Stdout: stdout, Stderr: stderr, Terminal: "/dev/tty",
+		Observe: func(e step.Event) error {
+			w.event(e)
+			if d.observe != nil {
+				return d.observe(e)
+			}
+			return nil
+		},
+	})
+	var s signalled
+	if errors.As(context.Cause(ctx), &s) {
+		// What the end of everything under way had to say is of no interest,
+		// but what could not be undone is.
+		var left *launch.LeftoverError
+		if !errors.As(err, &left) {
+			return 128 + int(s.Signal), nil
+		}
+		return 0, left
+	}
+	return status, err
+}
+
+// files are the streams the sandbox gets. They are files in every real run.
+func files(cmd *cobra.Command) (in, out, err *os.File) {
+	in, _ = cmd.InOrStdin().(*os.File)
+	out, _ = cmd.OutOrStdout().(*os.File)
+	err, _ = cmd.ErrOrStderr().(*os.File)
+	return in, out, err
+}
+
+// signalled is the end of a launch by a signal.
+type signalled struct{ Signal syscall.Signal }
+
+func (s signalled) Error() string { return s.Signal.String() }
+
+// untilSignal gives a context that ends with the first signal that asks a
+// program to end. Later ones change nothing: a teardown is not cut short.
+func untilSignal(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ch := make(chan os.Signal, 8)
+	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	go func() {
+		for s := range ch {
+			cancel(signalled{s.(syscall.Signal)})
+		}
+	}()
+	return ctx, func() { signal.Stop(ch); close(ch); cancel(nil) }
+}
+
+// cleanBefore takes away what killed lazarets left behind. What cannot be is
+// said, and does not stop a launch, which shares nothing with it.
+func cleanBefore(ctx context.Context, env launch.Env, talk io.Writer) error {
+	cleaned, err := launch.Clean(ctx, env)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, c := range cleaned {
+		if c.Err != nil {
+			fmt.Fprintf(talk, "lazaret: warning: cleaning up after run %s: %s\n", c.ID, config.Show(c.Err.Error()))
+		} else {
+			fmt.Fprintf(talk, "lazaret: note: cleaned up after run %s, which was killed\n", c.ID)
+		}
+	}
+	return nil
+}
+
+// waiting says on a terminal what a launch is waiting for, once that takes
+// longer than a person expects.
+type waiting struct {
+	bar *progress
+
+	mu      sync.Mutex
+	pending map[string]*time.Timer
+}
+
+// patience is how long a step may take in silence.
+const patience = 700 * time.Millisecond
+
+// stepText is what is said of a step that takes long.
+var stepText = map[string]string{
+	"helper": "waiting for podman's namespace",
+	"image":  "getting the image",
+}
+
+func newWaiting(bar *progress) *waiting {
+	return &waiting{bar: bar, pending: map[string]*time.Timer{}}
+}
+
+func (w *waiting) event(e step.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch e.Kind {
+	case step.Begin:
+		text, ok := stepText[e.Step]
+		if ok {
+			w.pending[e.Step] = time.AfterFunc(patience, func() { w.bar.show(text) })
+		}
+	case step.Done, step.Failed:
+		if t := w.pending[e.Step]; t != nil {
+			t.Stop()
+			delete(w.pending, e.Step)
+			w.bar.clear()
+		}
+	}
+}
+
+func (w *waiting) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.pending {
+		t.Stop()
+	}
+	w.bar.clear()
+}

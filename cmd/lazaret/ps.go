@@ -1,0 +1,53 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lazaret/launch"
+	"lazaret/lock/config"
+)
+
+func newPsCmd(d *deps) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "ps",
+		Short: "List the sandboxes that are running",
+		Long: `Ps asks every lazaret of yours that is running what it runs. It changes
+nothing.`,
+		Example: `  lazaret ps
+  lazaret ps --json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			runs, err := launch.Runs(cmd.Context(), d.env("XDG_RUNTIME_DIR"))
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				if runs == nil {
+					runs = []launch.Record{}
+				}
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(runs)
+			}
+			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "ID\tPROFILE\tSINCE\tWORKSPACE")
+			for _, r := range runs {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.ID, r.Profile, time.Since(r.Started).Round(time.Second), config.Show(d.tilde(r.Workspace)))
+			}
+			return w.Flush()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+func noArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("%s: unexpected argument", config.Show(args[0]))
+	}
+	return nil
+}

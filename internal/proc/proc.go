@@ -1,0 +1,152 @@
+// Package proc is the one way lazaret runs a program. It passes an argument
+// vector, never a shell string, gives the program an environment that was
+// spelled out, and keeps what it said on stderr for the error.
+package proc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	shellquote "github.com/kballard/go-shellquote"
+)
+
+// stderrLimit bounds what is kept of a program's stderr, in bytes.
+const stderrLimit = 8 << 10
+
+// Cmd is one program to run. The zero value of each field is the safe one:
+// no environment but LC_ALL=C, no input, output kept and not shown.
+type Cmd struct {
+	Argv   []string // Argv[0] is an absolute path
+	Env    []string // whole environment; LC_ALL=C is added unless LC_ALL is there
+	Dir    string   // working directory; "" means "/"
+	Stdin  *os.File // nil: /dev/null
+	Stdout *os.File // nil: returned by Output
+	Stderr *os.File // nil: kept for the error
+
+	ExtraFiles []*os.File // from descriptor 3 on
+	Session    bool       // a session of its own, out of reach of the terminal's signals
+	Terminal   bool       // with Session: Stdin becomes its controlling terminal
+}
+
+// Error is a program that could not be started or did not succeed.
+type Error struct {
+	Argv   []string
+	Err    error  // *exec.ExitError when it ran
+	Stderr string // what it said, bounded, without the final newline
+}
+
+func (e *Error) Error() string {
+	msg := fmt.Sprintf("running %s: %v", shellquote.Join(e.Argv...), e.Err)
+	if e.Stderr != "" {
+		msg += ": " + lastLine(e.Stderr)
+	}
+	return msg
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// ExitStatus is the status the program ended with, as a shell would give it:
+// 128+n for a signal, -1 if it never ran.
+func ExitStatus(err error) int {
+	if err == nil {
+		return 0
+	}
+	var ee *exec.ExitError
+	if !errors.As(err, &ee) {
+		return -1
+	}
+	if ws, ok := ee.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return ee.ExitCode()
+}
+
+// Output runs c to its end and returns its stdout. On failure the error is
+// an *Error.
+func Output(ctx context.Context, c Cmd) ([]byte, error) {
+	var out bytes.Buffer
+	cmd, tail := prepare(ctx, c)
+	if c.Stdout == nil {
+		cmd.Stdout = &out
+	}
+	if err := cmd.Run(); err != nil {
+		return out.Bytes(), &Error{c.Argv, err, tail.String()}
+	}
+	return out.Bytes(), nil
+}
+
+// Start starts c and returns at once; wait gives its end, as Output would.
+func Start(ctx context.Context, c Cmd) (pid int, wait func() error, err error) {
+	cmd, tail := prepare(ctx, c)
+	if err := cmd.Start(); err != nil {
+		return 0, nil, &Error{c.Argv, err, ""}
+	}
+	return cmd.Process.Pid, func() error {
+		if err := cmd.Wait(); err != nil {
+			return &Error{c.Argv, err, tail.String()}
+		}
+		return nil
+	}, nil
+}
+
+func prepare(ctx context.Context, c Cmd) (*exec.Cmd, *tailBuffer) {
+	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
+	cmd.Env = withLocale(c.Env)
+	cmd.Dir = c.Dir
+	if cmd.Dir == "" {
+		cmd.Dir = "/"
+	}
+	// A nil *os.File in an interface would not be nil.
+	if c.Stdin != nil {
+		cmd.Stdin = c.Stdin
+	}
+	if c.Stdout != nil {
+		cmd.Stdout = c.Stdout
+	}
+	tail := &tailBuffer{limit: stderrLimit}
+	cmd.Stderr = tail
+	if c.Stderr != nil {
+		cmd.Stderr = c.Stderr
+	}
+	cmd.ExtraFiles = c.ExtraFiles
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: c.Session, Setctty: c.Session && c.Terminal}
+	// A grandchild that keeps our pipe open must not keep us waiting.
+	cmd.WaitDelay = 2 * time.Second
+	return cmd, tail
+}
+
+func withLocale(env []string) []string {
+	for _, kv := range env {
+		if strings.HasPrefix(kv, "LC_ALL=") {
+			return env
+		}
+	}
+	return append(append([]string{}, env...), "LC_ALL=C")
+}
+
+// tailBuffer keeps the last limit bytes written to it.
+type tailBuffer struct {
+	limit int
+	b     []byte
+}
+
+func (t *tailBuffer) Write(p []byte) (int, error) {
+	t.b = append(t.b, p...)
+	if over := len(t.b) - t.limit; over > 0 {
+		t.b = append(t.b[:0], t.b[over:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tailBuffer) String() string { return strings.TrimRight(string(t.b), "\n") }
+
+func lastLine(s string) string {
+	return s[strings.LastIndexByte(s, '\n')+1:]
+}

@@ -1,0 +1,138 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"lazaret/internal/step"
+	"lazaret/launch/podman"
+)
+
+// helperPatience is how long the helper of a killed lazaret may go on taking
+// down its sandbox before Clean ends it.
+const helperPatience = 20 * time.Second
+
+// Cleaned says what Clean did about one run.
+type Cleaned struct {
+	ID     string
+	Record Record // zero where it could not be read
+	Undone []string
+	Err    error
+}
+
+// Clean undoes what killed lazarets left behind, and returns one entry a run.
+// Runs whose lazaret lives are not touched.
+func Clean(ctx context.Context, e Env) ([]Cleaned, error) {
+	dir, err := runtimeDir(e.Getenv("XDG_RUNTIME_DIR"), os.Getuid())
+	if err != nil {
+		return nil, err
+	}
+	runs := filepath.Join(dir, "lazaret")
+	ids, err := runIDs(runs)
+	if err != nil {
+		return nil, err
+	}
+	var out []Cleaned
+	for _, id := range ids {
+		c, err := openClaim(runs, id)
+		switch {
+		case errors.Is(err, errHeld):
+			continue
+		case err != nil:
+			out = append(out, Cleaned{ID: id, Err: err})
+			continue
+		}
+		done := Cleaned{ID: id, Record: c.Record}
+		done.Undone, done.Err = cleanRun(ctx, c, e)
+		out = append(out, done)
+	}
+	return out, cleanUnborn(runs)
+}
+
+func cleanRun(ctx context.Context, c *claim, e Env) (undone []string, err error) {
+	if err := awaitHelper(ctx, c.dir); err != nil {
+		c.close()
+		return nil, err
+	}
+	home := e.Getenv("HOME")
+	cache := xdgDir(e.Getenv("XDG_CACHE_HOME"), home, ".cache")
+	u := undoer{record: c.Record, cache: cache}
+	if len(c.journal.Pending()) > 0 {
+		pod, runsc, err := findTools(cache, e.Getenv("PATH"), c.Workspace)
+		if err != nil {
+			c.close()
+			return nil, err
+		}
+		u.podman = podman.Engine{Podman: pod.Path, Runsc: runsc.Path, RuntimeFlags: []string{"ignore-cgroups"}}
+		u.env = hostEnviron(podmanEnviron(e.Getenv), c.dir)
+		// The run may have been killed before it wrote its configuration.
+		if err := os.WriteFile(filepath.Join(c.dir, confFile), []byte(podman.Conf), 0o600); err != nil {
+			c.close()
+			return nil, err
+		}
+	}
+	r := step.Runner{Run: c.ID, Journal: c.journal, Now: time.Now, Undo: u.undo, Observe: func(ev step.Event) error {
+		if ev.Err == "" {
+			undone = append(undone, ev.Attr["undo"])
+		}
+		return nil
+	}}
+	if err := r.Down(ctx); err != nil {
+		c.close()
+		return undone, err
+	}
+	return undone, c.remove()
+}
+
+// awaitHelper waits for the end of the run's helper, which takes its sandbox
+// down by itself when lazaret dies, and ends it if it takes too long.
+func awaitHelper(ctx context.Context, dir string) error {
+	path := filepath.Join(dir, helperLock)
+	for start := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		f, err := lockFile(path)
+		if err == nil {
+			return f.Close()
+		}
+		if !errors.Is(err, errHeld) {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if time.Since(start) > helperPatience {
+			break
+		}
+	}
+	name, err := readRegular(path)
+	if err != nil {
+		return err
+	}
+	return killProcess(strings.TrimSpace(string(name)))
+}
+
+// cleanUnborn removes what is left of runs that were killed before they had a
+// record. One minute is more than making a record takes.
+func cleanUnborn(runs string) error {
+	entries, err := os.ReadDir(runs)
+	if err != nil {
+		return nil // there are none
+	}
+	var errs []error
+	for _, e := range entries {
+		id, ok := strings.CutPrefix(e.Name(), ".new-")
+		if !ok || !idPattern.MatchString(id) {
+			continue
+		}
+		if fi, err := e.Info(); err == nil && time.Since(fi.ModTime()) > time.Minute {
+			if err := removeTree(runs, e.Name()); err != nil {
+				errs = append(errs, fmt.Errorf("removing %s: %w", e.Name(), err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

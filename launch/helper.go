@@ -1,0 +1,230 @@
+package launch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lazaret/internal/proc"
+	"lazaret/internal/step"
+	"lazaret/launch/podman"
+)
+
+// HelperCommand is the hidden command that starts this program as a helper.
+const HelperCommand = "namespace-helper"
+
+// helper is lazaret's end of the conversation with its helper: this program
+// started again in podman's user namespace, with a mount namespace of its own.
+// Mounts made there cannot vanish under a running sandbox when podman's pause
+// process does, and are gone with the helper.
+type helper struct {
+	conn *os.File
+	wait func() error
+	gone chan struct{} // closed when the helper's end of conn is
+
+	mu      sync.Mutex
+	enc     *json.Encoder
+	next    int
+	pending map[int]chan reply
+}
+
+// startHelper starts the helper of a run, with stdio as what the sandbox will
+// get. The helper holds the run's helper lock until it ends.
+func startHelper(ctx context.Context, h Host, c *claim, conf string, stdio [3]*os.File, terminal bool) (*helper, error) {
+	env := append(append([]string(nil), h.Environ...), "CONTAINERS_CONF="+conf)
+	pid, err := pauseProcess(ctx, h, env)
+	if err != nil {
+		return nil, err
+	}
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("making a socket pair: %w", err)
+	}
+	// Non-blocking, so that reading ends when the file is closed.
+	unix.SetNonblock(fds[0], true)
+	conn, theirs := os.NewFile(uintptr(fds[0]), "helper"), os.NewFile(uintptr(fds[1]), "helper")
+	defer theirs.Close()
+	lock, err := lockFile(filepath.Join(c.dir, helperLock))
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("locking the run for its helper: %w", err)
+	}
+	defer lock.Close() // the helper's copy keeps it locked
+	nsenter, err := lookPath("nsenter", podman.SearchPath, h.Workspace)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	_, wait, err := proc.Start(context.WithoutCancel(ctx), proc.Cmd{
+		Argv: []string{
+			nsenter, "--target", strconv.Itoa(pid), "--user", "--mount", "--preserve-credentials", "--",
+			// rslave: what is mounted on the host still arrives, nothing goes back.
+			"unshare", "--mount", "--propagation", "slave", "--",
+			h.Lazaret, HelperCommand,
+		},
+		Env:        podman.InNamespace(env, h.UID, h.GID),
+		Stdin:      stdio[0],
+		Stdout:     stdio[1],
+		Stderr:     stdio[2],
+		ExtraFiles: []*os.File{theirs, lock},
+		Session:    true,
+		Terminal:   terminal,
+	})
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	p := &helper{conn: conn, wait: wait, gone: make(chan struct{}), enc: json.NewEncoder(conn), pending: map[int]chan reply{}}
+	hello := make(chan reply, 1)
+	p.pending[0] = hello
+	go p.read()
+	select {
+	case <-hello:
+		return p, nil
+	case <-p.gone:
+		return nil, fmt.Errorf("starting the helper in podman's namespace: it ended at once (%v)", p.close())
+	case <-ctx.Done():
+		p.close()
+		return nil, ctx.Err()
+	}
+}
+
+func (p *helper) read() {
+	defer close(p.gone)
+	d := json.NewDecoder(p.conn)
+	for {
+		var r reply
+		if err := d.Decode(&r); err != nil {
+			return
+		}
+		p.mu.Lock()
+		ch := p.pending[r.ID]
+		delete(p.pending, r.ID)
+		p.mu.Unlock()
+		if ch != nil {
+			ch <- r
+		}
+	}
+}
+
+// errHelperGone is what every request gets when the helper has died.
+var errHelperGone = errors.New("the helper in podman's namespace is gone")
+
+// do performs an operation in the helper. When ctx ends, the helper is told to
+// end the operation too.
+func (p *helper) do(ctx context.Context, op step.Op, in step.Values) (step.Values, error) {
+	kind, err := opKind(op)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(op)
+	if err != nil {
+		return nil, err
+	}
+	return p.call(ctx, request{Kind: kind, Op: raw, In: in})
+}
+
+// remove removes a container from where it was started.
+func (p *helper) remove(ctx context.Context, name string) error {
+	_, err := p.call(ctx, request{Kind: kindRemove, Name: name})
+	return err
+}
+
+func (p *helper) call(ctx context.Context, r request) (step.Values, error) {
+	ch := make(chan reply, 1)
+	id, err := p.send(r, ch)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case rep := <-ch:
+		return result(rep)
+	case <-p.gone:
+		return nil, errHelperGone
+	case <-ctx.Done():
+	}
+	p.send(request{Kind: kindCancel, Cancel: id}, nil)
+	select {
+	case <-ch:
+	case <-p.gone:
+	case <-time.After(5 * time.Second):
+	}
+	return nil, ctx.Err()
+}
+
+func result(r reply) (step.Values, error) {
+	if r.Err != nil {
+		return r.Out, r.Err
+	}
+	return r.Out, nil
+}
+
+func (p *helper) send(r request, ch chan reply) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next++
+	r.ID = p.next
+	if ch != nil {
+		p.pending[r.ID] = ch
+	}
+	if err := p.enc.Encode(r); err != nil {
+		return 0, errHelperGone
+	}
+	return r.ID, nil
+}
+
+// close ends the conversation, upon which the helper removes what is left of
+// the sandbox and ends, and waits for that.
+func (p *helper) close() error {
+	p.conn.Close()
+	return p.wait()
+}
+
+// pauseProcess finds the process that keeps podman's user namespace alive, and
+// has podman make it where there is none.
+func pauseProcess(ctx context.Context, h Host, env []string) (int, error) {
+	if pid, ok := findPause(h); ok {
+		return pid, nil
+	}
+	if _, err := proc.Output(ctx, proc.Cmd{Argv: []string{h.Podman.Path, "unshare", "true"}, Env: env}); err != nil {
+		return 0, refuse(`try "podman unshare true"; it needs user namespaces and entries for you in /etc/subuid and /etc/subgid`,
+			"podman cannot make its user namespace: %v", err)
+	}
+	if pid, ok := findPause(h); ok {
+		return pid, nil
+	}
+	return 0, errors.New("podman keeps no pause process in XDG_RUNTIME_DIR/libpod/tmp")
+}
+
+// findPause reads podman's pid file and checks that the process is what it
+// says: the file outlives its process, and the pid goes to somebody else.
+func findPause(h Host) (int, bool) {
+	b, err := readRegular(filepath.Join(h.RuntimeDir, "libpod", "tmp", "pause.pid"))
+	if err != nil {
+		return 0, false
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil || pid <= 1 {
+		return 0, false
+	}
+	proc := filepath.Join("/proc", strconv.Itoa(pid))
+	comm, err := os.ReadFile(filepath.Join(proc, "comm"))
+	if err != nil || !strings.HasPrefix(string(comm), "catatonit") && !strings.HasPrefix(string(comm), "podman") {
+		return 0, false
+	}
+	uids, err := os.ReadFile(filepath.Join(proc, "uid_map"))
+	if err != nil {
+		return 0, false
+	}
+	f := strings.Fields(string(uids))
+	return pid, len(f) > 3 && f[0] == "0" && f[1] == strconv.Itoa(h.UID) && f[2] == "1"
+}

@@ -1,0 +1,237 @@
+// Package launch turns a lockfile into a running sandbox and back into
+// nothing. Probe looks at the host once; Resolve, which touches nothing, turns
+// lock and host into a Plan of steps; Run performs them and takes them down
+// again on every way out; Clean does that for a lazaret that was killed.
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"lazaret/lock"
+	"lazaret/lock/config"
+)
+
+// Host is what launch knows of this machine: the only facts a Plan is made
+// from besides the lock.
+type Host struct {
+	UID, GID   int
+	Home       string // the person's home directory
+	RuntimeDir string // XDG_RUNTIME_DIR
+	CacheDir   string // XDG_CACHE_HOME/lazaret, or its default
+	Workspace  string // absolute, without symlinks
+	DataRoot   string // storage.data_root, likewise
+	Platform   string // "linux/amd64"
+	Lazaret    string // this program, to be started again as the helper
+	Podman     Tool
+	Runsc      Tool
+	SELinux    bool
+	Terminal   bool // stdin and stdout are terminals
+	TermEnv    map[string]string
+
+	// Environ is the person's environment where podman may see it (podman.Environ).
+	Environ []string
+	// Secrets are the values of the variables the profile asks for, by host
+	// name. They never reach an argument vector, a plan's text or an event.
+	Secrets map[string]string
+	// Sources are the mounts' sources, by in-container path.
+	Sources map[string]Source
+	// Masked is what lies at each path of the workspace that a mask covers,
+	// by in-container path.
+	Masked map[string]fs.FileMode
+}
+
+// Source is where a mount's source really is.
+type Source struct {
+	Path   string // absolute, without symlinks
+	Exists bool
+	Dir    bool
+}
+
+// Env is what Probe takes from the process: arguments, so that nothing below
+// cmd reads the environment.
+type Env struct {
+	Getenv    func(string) string
+	LookupEnv func(string) (string, bool)
+	Workspace string // the current directory
+	Lazaret   string // os.Executable
+	Terminal  bool
+}
+
+// RefusedError is a launch that was refused before anything was changed.
+type RefusedError struct {
+	What string // the thing, and what is wrong with it
+	Do   string // the way out
+}
+
+func (e *RefusedError) Error() string { return e.What }
+
+// Hint is the way out.
+func (e *RefusedError) Hint() string { return e.Do }
+
+func refuse(do, format string, args ...any) error {
+	return &RefusedError{fmt.Sprintf(format, args...), do}
+}
+
+// Probe looks at the host for what launching a profile needs.
+func Probe(f *lock.File, profile string, e Env) (Host, error) {
+	needs, err := f.Needs(profile)
+	if err != nil {
+		return Host{}, err
+	}
+	h := Host{
+		UID:      os.Getuid(),
+		GID:      os.Getgid(),
+		Home:     e.Getenv("HOME"),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Lazaret:  e.Lazaret,
+		Terminal: e.Terminal,
+		TermEnv:  map[string]string{},
+	}
+	if h.UID == 0 {
+		return Host{}, refuse("run it as an ordinary user with entries in /etc/subuid and /etc/subgid",
+			"lazaret does not run as root: a way out of the sandbox would be root on this machine")
+	}
+	if h.RuntimeDir, err = runtimeDir(e.Getenv("XDG_RUNTIME_DIR"), h.UID); err != nil {
+		return Host{}, err
+	}
+	h.CacheDir = xdgDir(e.Getenv("XDG_CACHE_HOME"), h.Home, ".cache")
+	if h.Workspace, err = workspace(e.Workspace, h.Home); err != nil {
+		return Host{}, err
+	}
+	if h.Podman, h.Runsc, err = findTools(h.CacheDir, e.Getenv("PATH"), h.Workspace); err != nil {
+		return Host{}, err
+	}
+	h.Environ = podmanEnviron(e.Getenv)
+	if h.Secrets, err = secrets(profile, needs.Env, e.LookupEnv); err != nil {
+		return Host{}, err
+	}
+	for _, k := range []string{"TERM", "COLORTERM", "TERM_PROGRAM", "NO_COLOR"} {
+		if v, ok := e.LookupEnv(k); ok {
+			h.TermEnv[k] = v
+		}
+	}
+	if h.DataRoot, err = dataRoot(needs.DataRoot, h); err != nil {
+		return Host{}, err
+	}
+	if h.Sources, err = sources(needs, profile, h); err != nil {
+		return Host{}, err
+	}
+	if h.Masked, err = masked(h.Workspace); err != nil {
+		return Host{}, err
+	}
+	if b, err := os.ReadFile("/sys/fs/selinux/enforce"); err == nil {
+		h.SELinux = strings.TrimSpace(string(b)) == "1"
+	}
+	return h, nil
+}
+
+// runtimeDir checks XDG_RUNTIME_DIR: records and sockets lie there, so nobody
+// else may be able to write to it.
+func runtimeDir(dir string, uid int) (string, error) {
+	const do = "log in through a session that sets XDG_RUNTIME_DIR, or make a directory with mode 0700 and set it"
+	if !filepath.IsAbs(dir) {
+		return "", refuse(do, "XDG_RUNTIME_DIR is not set to an absolute path")
+	}
+	fi, err := os.Lstat(dir)
+	if err != nil {
+		return "", refuse(do, "XDG_RUNTIME_DIR: %v", err)
+	}
+	owner := int(fi.Sys().(*syscall.Stat_t).Uid)
+	if !fi.IsDir() || owner != uid || fi.Mode().Perm()&0o077 != 0 {
+		return "", refuse(do, "XDG_RUNTIME_DIR: %s is not a directory that only you can use", config.Show(dir))
+	}
+	return dir, nil
+}
+
+func xdgDir(value, home, fallback string) string {
+	if filepath.IsAbs(value) {
+		return filepath.Join(value, "lazaret")
+	}
+	return filepath.Join(home, fallback, "lazaret")
+}
+
+// workspace resolves the current directory and refuses those that would hand
+// the agent everything.
+func workspace(dir, home string) (string, error) {
+	const do = "change to the directory of one project"
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", fmt.Errorf("finding the workspace: %w", err)
+	}
+	realHome, err := filepath.EvalSymlinks(home)
+	if err != nil {
+		return "", refuse("set HOME to your home directory", "HOME: %v", err)
+	}
+	switch {
+	case real == "/":
+		return "", refuse(do, "the workspace is /: the agent could write to everything you can")
+	case real == realHome:
+		return "", refuse(do, "the workspace is your home directory: the agent could read every key and change every startup file")
+	case strings.HasPrefix(realHome, real+"/"):
+		return "", refuse(do, "the workspace %s contains your home directory", config.Show(real))
+	}
+	return real, nil
+}
+
+func secrets(profile string, needs []lock.EnvNeed, lookup func(string) (string, bool)) (map[string]string, error) {
+	out := map[string]string{}
+	for _, n := range needs {
+		v, ok := lookup(n.Name)
+		switch {
+		case !ok && n.Optional:
+		case !ok:
+			return nil, refuse(fmt.Sprintf("export %s, or write \"env:%s?\" in lazaret.toml if it may be missing", n.Name, n.Name),
+				"profiles.%s.env.%s: %s is not set in your environment", profile, n.Key, n.Name)
+		case strings.ContainsAny(v, "\n\r\x00"):
+			// podman's env file has one line a variable and no quoting.
+			return nil, refuse("put it into a file and mount that with a volume",
+				"profiles.%s.env.%s: the value of %s has more than one line", profile, n.Key, n.Name)
+		default:
+			out[n.Name] = v
+		}
+	}
+	return out, nil
+}
+
+// maskTargets are the places in the workspace that host programs obey on
+// sight, with their in-container paths.
+var maskTargets = []string{"/workspace/.git", "/workspace/.idea", "/workspace/.vscode"}
+
+// masked looks at what the masks will cover. A symlink is refused: the mask
+// would land on what it points to, and the link itself stay the agent's.
+func masked(ws string) (map[string]fs.FileMode, error) {
+	out := map[string]fs.FileMode{}
+	for _, target := range append([]string{"/workspace/lazaret.lock", "/workspace/lazaret.toml"}, maskTargets...) {
+		name := strings.TrimPrefix(target, "/workspace/")
+		fi, err := os.Lstat(filepath.Join(ws, name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("looking at %s: %w", name, err)
+		case !fi.IsDir() && !fi.Mode().IsRegular():
+			return nil, refuse("replace it with a real file or directory", "%s in the workspace is %s: a mask over it would not hold", name, kindOf(fi.Mode()))
+		}
+		out[target] = fi.Mode()
+	}
+	return out, nil
+}
+
+func kindOf(m fs.FileMode) string {
+	switch m.Type() {
+	case fs.ModeSymlink:
+		return "a symlink"
+	case fs.ModeNamedPipe:
+		return "a named pipe"
+	case fs.ModeSocket:
+		return "a socket"
+	}
+	return "neither a file nor a directory"
+}

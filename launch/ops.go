@@ -1,0 +1,78 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	shellquote "github.com/kballard/go-shellquote"
+
+	"lazaret/internal/step"
+)
+
+// WriteFile writes a file of the run directory.
+type WriteFile struct {
+	Path string
+	Text string
+}
+
+// Do writes the file; it must not be there yet.
+func (o WriteFile) Do(context.Context, step.Values) (step.Values, error) {
+	f, err := os.OpenFile(o.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.WriteString(o.Text)
+	return nil, errors.Join(err, f.Close())
+}
+
+// Show names the file.
+func (o WriteFile) Show() []string { return []string{"write " + shellquote.Join(o.Path)} }
+
+// MaskDir makes the empty directory that a mask of the workspace covers.
+type MaskDir struct {
+	Workspace string
+	Name      string
+}
+
+// Do makes the directory.
+func (o MaskDir) Do(context.Context, step.Values) (step.Values, error) {
+	root, err := os.OpenRoot(o.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return nil, root.Mkdir(o.Name, 0o755)
+}
+
+// Show gives the command that would do the same.
+func (o MaskDir) Show() []string {
+	return []string{"mkdir " + shellquote.Join(filepath.Join(o.Workspace, o.Name))}
+}
+
+// StateDir makes a directory below data_root that a volume keeps its data in.
+// It stays.
+type StateDir struct {
+	DataRoot string
+	Name     string // below DataRoot
+}
+
+// Do makes the directory and those above it, for nobody else to enter: a
+// set-user-id file that an agent left there must be out of reach of others.
+func (o StateDir) Do(context.Context, step.Values) (step.Values, error) {
+	if err := os.MkdirAll(o.DataRoot, 0o700); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(o.DataRoot)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return nil, root.MkdirAll(o.Name, 0o700)
+}
+
+// Show gives the command that would do the same.
+func (o StateDir) Show() []string {
+	return []string{"mkdir -p " + shellquote.Join(filepath.Join(o.DataRoot, o.Name))}
+}

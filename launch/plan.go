@@ -1,0 +1,228 @@
+package launch
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"lazaret/internal/step"
+	"lazaret/launch/podman"
+	"lazaret/lock"
+	"lazaret/lock/config"
+)
+
+// Options are what the person asked for besides the profile.
+type Options struct {
+	ID        string // run id
+	Started   time.Time
+	Command   []string // after --; empty: the profile's, else the image's
+	Ephemeral bool     // persistent directories start empty and are not kept
+	Helpers   lock.Helpers
+}
+
+// Plan is what this host will do, in the order it will do it.
+type Plan struct {
+	Record  Record
+	Host    Host
+	Engine  podman.Engine
+	Steps   []step.Step
+	Notices []string // what the person should know before it starts
+
+	control control
+}
+
+// Resolve turns a lock and the facts of a host into a Plan. It touches nothing.
+// Whatever the lock asks for that this build cannot give is refused, or said
+// in a notice where the sandbox merely gets less than the lock allows.
+func Resolve(f *lock.File, profile string, h Host, o Options) (*Plan, error) {
+	p, err := f.Profile(profile)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.CheckDerived(profile); err != nil {
+		return nil, fmt.Errorf("checking the lock: %w", err)
+	}
+	pinned, ok := p.Image.Platforms[lock.PlatformKey(h.Platform)]
+	if !ok {
+		return nil, refuse(fmt.Sprintf("run \"lazaret lock --platform %s\" (once for each platform you need)", h.Platform),
+			"profiles.%s.image: the lock was made for %s, this machine is %s", profile, platforms(p.Image), h.Platform)
+	}
+	if err := lock.CheckHelpers(f, h.Platform, o.Helpers); err != nil {
+		return nil, err
+	}
+	plan := &Plan{
+		Record: Record{ID: o.ID, Profile: profile, Workspace: h.Workspace, Started: o.Started},
+		Host:   h,
+		// Cgroups of its own are what runsc cannot have without root.
+		Engine: podman.Engine{Podman: h.Podman.Path, Runsc: h.Runsc.Path, RuntimeFlags: []string{"ignore-cgroups"}},
+	}
+	r := resolver{Plan: plan, file: f, profile: p, opts: o, dir: filepath.Join(h.RuntimeDir, "lazaret", o.ID)}
+	plan.control.record = plan.Record
+	if socket := filepath.Join(r.dir, controlSocket); len(socket) > socketPathMax {
+		return nil, refuse("set XDG_RUNTIME_DIR to a shorter path", "the control socket's path has %d bytes, more than the %d a socket can have: %s",
+			len(socket), socketPathMax, config.Show(socket))
+	}
+	r.environ = podman.InNamespace(append(slices.Clone(h.Environ), "CONTAINERS_CONF="+filepath.Join(r.dir, confFile)), h.UID, h.GID)
+	if err := r.unsupported(); err != nil {
+		return nil, err
+	}
+	r.base()
+	r.image(pinned)
+	mounts := r.mounts()
+	return plan, r.sandbox(pinned, mounts)
+}
+
+// resolver collects a Plan's steps.
+type resolver struct {
+	*Plan
+	file    *lock.File
+	profile lock.Profile
+	opts    Options
+	dir     string // run directory
+	environ []string
+	binds   int
+}
+
+// unsupported refuses what would be lost, and says what will be missing.
+func (r *resolver) unsupported() error {
+	var kept []string
+	for _, target := range slices.Sorted(maps.Keys(r.profile.Mounts)) {
+		if r.profile.Mounts[target].Kind == lock.KindOverlay {
+			kept = append(kept, target)
+		}
+	}
+	name := r.Record.Profile
+	if len(kept) > 0 && !r.opts.Ephemeral {
+		return refuse(fmt.Sprintf("\"lazaret launch --ephemeral %s\" starts it without keeping anything", name),
+			"profiles.%s.persistent_dirs: this version cannot keep %s", name, strings.Join(kept, ", "))
+	}
+	n := r.profile.Network
+	if len(n.Allow)+len(n.Hosts)+len(r.profile.Ports) > 0 {
+		r.notice("no network: this version has no egress router yet, so nothing is reachable")
+	}
+	if r.profile.Escalation.Enabled {
+		r.notice("no escalation: this version cannot ask for host commands yet")
+	}
+	if len(r.profile.Setup) > 0 {
+		r.notice("setup commands are not run by this version")
+	}
+	if r.profile.Git.Mode != "none" {
+		r.notice("git is read-only in this version: log, diff and status work, commits do not")
+	}
+	if r.profile.Limits != nil {
+		r.notice("memory, cpus and pids are not enforced: rootless gVisor ignores cgroups")
+	}
+	return nil
+}
+
+func (r *resolver) notice(s string) { r.Notices = append(r.Notices, s) }
+
+func (r *resolver) step(s step.Step) { r.Steps = append(r.Steps, s) }
+
+// base is what every run begins with.
+func (r *resolver) base() {
+	r.step(step.Step{Name: "conf", Op: WriteFile{filepath.Join(r.dir, confFile), podman.Conf}})
+	r.step(step.Step{Name: "control", Op: Listen{filepath.Join(r.dir, controlSocket), &r.control}})
+	r.step(step.Step{Name: "helper", Needs: []string{"conf"}, Op: &StartHelper{Conf: filepath.Join(r.dir, confFile)}})
+}
+
+func (r *resolver) image(pinned lock.PlatformImage) {
+	layout := layoutName(r.Record.ID)
+	r.step(step.Step{
+		Name: "image", Where: step.Podman, Needs: []string{"helper"},
+		Op: Image{
+			Engine: r.Engine, Environ: r.environ, Profile: r.Record.Profile, Ref: r.profile.Image.Ref,
+			Platform: r.Host.Platform, Pinned: pinned, Dir: r.Host.Workspace, Layout: filepath.Join(r.Host.CacheDir, layout),
+		},
+		Undo: []step.Undo{{Kind: undoTree, Base: baseCache, Name: layout}},
+	})
+}
+
+func (r *resolver) sandbox(pinned lock.PlatformImage, mounts []podman.Mount) error {
+	command := r.opts.Command
+	if len(command) == 0 {
+		command = r.profile.Command
+	}
+	if len(command) == 0 {
+		command = append(slices.Clone(pinned.Entrypoint), pinned.Command...)
+	}
+	if len(command) == 0 {
+		return refuse(fmt.Sprintf("set command in [profiles.%s] or run \"lazaret launch %s -- COMMAND\"", r.Record.Profile, r.Record.Profile),
+			"profiles.%s: neither the profile nor its image has a command", r.Record.Profile)
+	}
+	run := podman.Run{
+		Name:         r.Record.Container(),
+		Image:        pinned.Config,
+		Hostname:     hostname(r.Record.Profile),
+		Workdir:      "/workspace",
+		Command:      command,
+		TTY:          r.Host.Terminal,
+		Env:          map[string]string{},
+		Mounts:       mounts,
+		Capabilities: r.profile.Capabilities,
+	}
+	maps.Copy(run.Env, r.Host.TermEnv)
+	if r.profile.Git.Mode != "none" {
+		// Read-only, git must not try to refresh its index.
+		run.Env["GIT_OPTIONAL_LOCKS"] = "0"
+	}
+	secrets := map[string]string{}
+	for k, v := range r.profile.Env {
+		name, ok := strings.CutPrefix(v, "env:")
+		if !ok {
+			run.Env[k] = v
+			continue
+		}
+		name = strings.TrimSuffix(name, "?")
+		if _, set := r.Host.Secrets[name]; set {
+			secrets[k] = name
+		}
+	}
+	if len(secrets) > 0 {
+		run.EnvFile = secretsFile
+	}
+	needs := []string{}
+	for _, s := range r.Steps {
+		needs = append(needs, s.Name)
+	}
+	r.step(step.Step{
+		Name: "sandbox", Where: step.Podman, Needs: needs,
+		Op:   Sandbox{Engine: r.Engine, Environ: r.environ, Run: run, Secrets: secrets},
+		Undo: []step.Undo{{Kind: undoContainer, Name: run.Name}},
+	})
+	return nil
+}
+
+// hostname makes a valid host name of a profile's name.
+func hostname(profile string) string {
+	return strings.Trim(strings.ReplaceAll(profile, "_", "-"), "-") + "-sandbox"
+}
+
+func platforms(i lock.Image) string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(i.Platforms)) {
+		out = append(out, strings.ReplaceAll(k, "-", "/"))
+	}
+	return strings.Join(out, ", ")
+}
+
+// Text is the plan for --dry-run: one block a step.
+func (p *Plan) Text() string {
+	var b strings.Builder
+	for _, n := range p.Notices {
+		fmt.Fprintf(&b, "# %s\n", n)
+	}
+	for _, s := range p.Steps {
+		fmt.Fprintf(&b, "%s (%s)\n", s.Name, s.Where)
+		for _, l := range s.Op.Show() {
+			fmt.Fprintf(&b, "  %s\n", l)
+		}
+		for _, u := range s.Undo {
+			fmt.Fprintf(&b, "  undo: %s\n", u)
+		}
+	}
+	return b.String()
+}

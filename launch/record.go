@@ -1,0 +1,301 @@
+package launch
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lazaret/internal/step"
+)
+
+// Files of a run directory, $XDG_RUNTIME_DIR/lazaret/ID/.
+const (
+	recordFile     = "run.json"
+	journalFile    = "journal"
+	supervisorLock = "supervisor.lock" // held by lazaret itself
+	helperLock     = "helper.lock"     // held by the helper in podman's namespace
+	controlSocket  = "control.sock"
+	confFile       = "containers.conf"
+	mountsDir      = "mnt"
+)
+
+// Record says what a run is. On disk it is untrusted input.
+type Record struct {
+	ID        string    `json:"id"` // 12 hex digits
+	Profile   string    `json:"profile"`
+	Workspace string    `json:"workspace"` // absolute
+	Started   time.Time `json:"started"`
+}
+
+var (
+	idPattern      = regexp.MustCompile(`^[0-9a-f]{12}$`)
+	profilePattern = regexp.MustCompile(`^[a-z0-9_-]{2,32}$`)
+)
+
+// Container is the name of the run's sandbox in podman.
+func (r Record) Container() string { return "lazaret-" + r.Profile + "-" + r.ID }
+
+func (r Record) check(id string) error {
+	switch {
+	case r.ID != id || !idPattern.MatchString(r.ID):
+		return errors.New("the record is of another run")
+	case !profilePattern.MatchString(r.Profile):
+		return errors.New("the record names no possible profile")
+	case !filepath.IsAbs(r.Workspace) || filepath.Clean(r.Workspace) != r.Workspace:
+		return errors.New("the record names no possible workspace")
+	}
+	return nil
+}
+
+// NewID makes a run id.
+func NewID() string {
+	var b [6]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// runsDir is where the records lie, made if need be.
+func runsDir(runtimeDir string) (string, error) {
+	dir := filepath.Join(runtimeDir, "lazaret")
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("making the run directory: %w", err)
+	}
+	return dir, nil
+}
+
+// claim is a run's directory with its lock held.
+type claim struct {
+	Record
+	dir     string
+	lock    *os.File
+	journal *step.Journal
+	jfile   *os.File
+}
+
+// newClaim makes the directory of a run, complete and locked, before anything
+// else is done to the host. It appears under its name only then: whoever
+// finds a record without a holder may take it for dead.
+func newClaim(runtimeDir string, r Record) (*claim, error) {
+	dir, err := runsDir(runtimeDir)
+	if err != nil {
+		return nil, err
+	}
+	tmp := filepath.Join(dir, ".new-"+r.ID)
+	if err := os.Mkdir(tmp, 0o700); err != nil {
+		return nil, fmt.Errorf("claiming run %s: %w", r.ID, err)
+	}
+	c, err := fillClaim(tmp, r)
+	if err == nil {
+		c.dir = filepath.Join(dir, r.ID)
+		err = os.Rename(tmp, c.dir)
+	}
+	if err != nil {
+		removeTree(dir, ".new-"+r.ID)
+		return nil, fmt.Errorf("claiming run %s: %w", r.ID, err)
+	}
+	return c, nil
+}
+
+func fillClaim(dir string, r Record) (*claim, error) {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, recordFile), b, 0o600); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(filepath.Join(dir, mountsDir), 0o700); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{helperLock, journalFile} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	c := &claim{Record: r, dir: dir}
+	return c, c.open(dir)
+}
+
+// openClaim takes over the record of a run whose lazaret is gone. errHeld
+// means that it is not gone.
+func openClaim(runs, id string) (*claim, error) {
+	dir := filepath.Join(runs, id)
+	lock, err := lockFile(filepath.Join(dir, supervisorLock))
+	if err != nil {
+		return nil, err
+	}
+	c := &claim{dir: dir, lock: lock}
+	b, err := readRegular(filepath.Join(dir, recordFile))
+	if err == nil {
+		err = json.Unmarshal(b, &c.Record)
+	}
+	if err == nil {
+		err = c.Record.check(id)
+	}
+	if err == nil {
+		err = c.openJournal(dir)
+	}
+	if err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("reading the record of run %s: %w", id, err)
+	}
+	return c, nil
+}
+
+func (c *claim) open(dir string) (err error) {
+	if c.lock, err = lockFile(filepath.Join(dir, supervisorLock)); err != nil {
+		return err
+	}
+	return c.openJournal(dir)
+}
+
+func (c *claim) openJournal(dir string) (err error) {
+	c.jfile, err = os.OpenFile(filepath.Join(dir, journalFile), os.O_RDWR|os.O_APPEND|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	c.journal, err = step.NewJournal(c.jfile)
+	return err
+}
+
+// close lets go of the record without removing it.
+func (c *claim) close() {
+	if c.jfile != nil {
+		c.jfile.Close()
+	}
+	c.lock.Close()
+}
+
+// remove takes the record away. Its lock is released last.
+func (c *claim) remove() error {
+	defer c.close()
+	return removeTree(filepath.Dir(c.dir), filepath.Base(c.dir))
+}
+
+var errHeld = errors.New("the lock is held")
+
+// lockFile opens and locks a file, or says errHeld. The lock ends with the
+// last process that holds the descriptor, however that ends: a pid can be
+// another process by now, a lock cannot.
+func lockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errHeld
+		}
+		return nil, err
+	}
+	return f, nil
+}
+
+// readRegular reads a small file that is really there.
+func readRegular(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !fi.Mode().IsRegular() || fi.Size() > 1<<20 {
+		return nil, fmt.Errorf("%s is not a small regular file", filepath.Base(path))
+	}
+	b := make([]byte, fi.Size())
+	n, err := f.ReadAt(b, 0)
+	if n == len(b) {
+		err = nil
+	}
+	return b[:n], err
+}
+
+// runIDs lists the runs that have a record, sorted.
+func runIDs(runs string) ([]string, error) {
+	entries, err := os.ReadDir(runs)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing runs: %w", err)
+	}
+	var ids []string
+	for _, e := range entries {
+		if e.IsDir() && idPattern.MatchString(e.Name()) {
+			ids = append(ids, e.Name())
+		}
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+// treeDepth is how deep lazaret's own trees are: an image layout below a run
+// directory has layout/blobs/sha256/file.
+const treeDepth = 5
+
+// removeTree removes base/name, a tree that lazaret itself made. It follows no
+// link, does not leave the file system it starts on, and goes no deeper than
+// lazaret's own trees are, so that whatever was put there instead is not
+// removed with it.
+func removeTree(base, name string) error {
+	root, err := os.OpenRoot(base)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	fi, err := root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return removeBelow(root, name, device(fi), treeDepth)
+}
+
+func removeBelow(root *os.Root, name string, dev uint64, depth int) error {
+	fi, err := root.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if device(fi) != dev {
+		return fmt.Errorf("removing %s: something is mounted there", name)
+	}
+	if !fi.IsDir() {
+		return root.Remove(name)
+	}
+	if depth == 0 {
+		return fmt.Errorf("removing %s: deeper than anything lazaret makes", name)
+	}
+	d, err := root.Open(name)
+	if err != nil {
+		return err
+	}
+	names, err := d.Readdirnames(-1)
+	d.Close()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, n := range names {
+		errs = append(errs, removeBelow(root, name+"/"+n, dev, depth-1))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return root.Remove(name)
+}

@@ -1,0 +1,172 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"lazaret/internal/step"
+	"lazaret/launch/term"
+)
+
+// StartHelper starts the helper in podman's namespace.
+type StartHelper struct {
+	Conf string // the run's containers.conf
+
+	start func(ctx context.Context, conf string) error
+}
+
+// Do starts the helper and waits until it answers.
+func (o *StartHelper) Do(ctx context.Context, _ step.Values) (step.Values, error) {
+	return nil, o.start(ctx, o.Conf)
+}
+
+// Show tells what is started.
+func (o *StartHelper) Show() []string {
+	return []string{"nsenter into podman's user namespace, unshare mounts, lazaret " + HelperCommand}
+}
+
+// IO is what the sandbox's input and output are connected to.
+type IO struct {
+	Stdin, Stdout, Stderr *os.File
+	// Terminal is the person's terminal ("/dev/tty") where the plan has one.
+	Terminal string
+	// Observe, when set, sees every event; see step.Runner.
+	Observe func(step.Event) error
+}
+
+// teardownTime bounds a teardown, whatever happened before.
+const teardownTime = time.Minute
+
+// Run performs the plan and returns the exit status of the sandbox's command.
+// When it returns, for whatever reason, everything it did to the host is
+// undone, or the error says what is not.
+func (p *Plan) Run(ctx context.Context, io IO) (status int, err error) {
+	c, err := newClaim(p.Host.RuntimeDir, p.Record)
+	if err != nil {
+		return 0, err
+	}
+	r := &run{plan: p, claim: c, io: io}
+	values, err := r.up(ctx)
+	derr := r.down(context.WithoutCancel(ctx))
+	if err != nil {
+		return 0, errors.Join(err, derr)
+	}
+	status, serr := strconv.Atoi(values[exitValue])
+	return status, errors.Join(serr, derr)
+}
+
+// run is a Plan being performed.
+type run struct {
+	plan    *Plan
+	claim   *claim
+	io      IO
+	runner  *step.Runner
+	helper  *helper
+	session *term.Session
+}
+
+func (r *run) up(ctx context.Context) (step.Values, error) {
+	if r.plan.Host.Terminal {
+		s, err := term.Open(r.io.Terminal)
+		if err != nil {
+			return nil, err
+		}
+		r.session = s
+	}
+	for _, s := range r.plan.Steps {
+		if op, ok := s.Op.(*StartHelper); ok {
+			op.start = r.startHelper
+		}
+	}
+	r.runner = &step.Runner{
+		Run: r.claim.ID, Journal: r.claim.journal, Now: time.Now,
+		Do: r.do, Undo: r.undo, Observe: r.io.Observe,
+	}
+	return r.runner.Up(ctx, r.plan.Steps)
+}
+
+func (r *run) startHelper(ctx context.Context, conf string) (err error) {
+	stdio := [3]*os.File{r.io.Stdin, r.io.Stdout, r.io.Stderr}
+	if r.session != nil {
+		child := r.session.Child()
+		stdio = [3]*os.File{child, child, child}
+	}
+	r.helper, err = startHelper(ctx, r.plan.Host, r.claim, conf, stdio, r.session != nil)
+	return err
+}
+
+func (r *run) do(ctx context.Context, s step.Step, in step.Values) (step.Values, error) {
+	if s.Where == step.Host {
+		return s.Op.Do(ctx, in)
+	}
+	if _, ok := s.Op.(Sandbox); ok {
+		for name, v := range r.plan.Host.Secrets {
+			in[secretValue(name)] = v
+		}
+		if r.session != nil {
+			if err := r.session.Forward(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return r.helper.do(ctx, s.Op, in)
+}
+
+func (r *run) undo(ctx context.Context, u step.Undo) error {
+	x := undoer{
+		record: r.claim.Record, cache: r.plan.Host.CacheDir, podman: r.plan.Engine,
+		env: hostEnviron(r.plan.Host.Environ, r.claim.dir), helper: r.helper,
+	}
+	return x.undo(ctx, u)
+}
+
+// hostEnviron is podman's environment outside its namespace.
+func hostEnviron(environ []string, dir string) []string {
+	return append(append([]string(nil), environ...), "CONTAINERS_CONF="+filepath.Join(dir, confFile))
+}
+
+// down undoes everything, newest first, past failures.
+func (r *run) down(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, teardownTime)
+	defer cancel()
+	var errs []error
+	if r.runner != nil {
+		errs = append(errs, r.runner.Down(ctx))
+	}
+	if r.helper != nil {
+		// Its end also ends every mount it made.
+		if err := r.helper.close(); err != nil {
+			errs = append(errs, fmt.Errorf("ending the helper: %w", err))
+		}
+	}
+	if r.session != nil {
+		errs = append(errs, r.session.Close())
+	}
+	if l := r.plan.control.l; l != nil {
+		l.Close()
+	}
+	if err := errors.Join(errs...); err != nil {
+		// The record stays, so that "lazaret clean" can try again.
+		r.claim.close()
+		return &LeftoverError{r.claim.ID, err}
+	}
+	return r.claim.remove()
+}
+
+// LeftoverError is a teardown that could not undo everything.
+type LeftoverError struct {
+	ID  string
+	Err error
+}
+
+func (e *LeftoverError) Error() string { return fmt.Sprintf("taking down run %s: %v", e.ID, e.Err) }
+
+func (e *LeftoverError) Unwrap() error { return e.Err }
+
+// Hint is the next command.
+func (e *LeftoverError) Hint() string { return "\"lazaret clean\" tries again" }

@@ -1,0 +1,163 @@
+package launch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lazaret/internal/proc"
+	"lazaret/internal/step"
+)
+
+// server is the helper's end of the conversation.
+type server struct {
+	stdio [3]*os.File
+
+	encMu sync.Mutex
+	enc   *json.Encoder
+
+	mu        sync.Mutex
+	cancels   map[int]context.CancelFunc
+	sandboxes map[string]Sandbox // started, and perhaps still there
+	requests  sync.WaitGroup
+}
+
+// ServeHelper is the helper: it performs what conn asks for until conn ends,
+// then removes what is left of the sandbox. lock is the run's helper lock,
+// already held. It returns when nothing is left.
+func ServeHelper(conn, lock *os.File, stdio [3]*os.File) error {
+	// The descriptors came through exec; what we start must not keep them.
+	unix.CloseOnExec(int(conn.Fd()))
+	unix.CloseOnExec(int(lock.Fd()))
+	// A hang-up of the terminal or a Ctrl-C is for lazaret to act upon, which
+	// tells us by ending conn. Caught, not ignored: podman would inherit that.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM)
+	// So that "lazaret clean" can end a helper that hangs.
+	name, err := processName(os.Getpid())
+	if err != nil {
+		return fmt.Errorf("naming the helper: %w", err)
+	}
+	if _, err := lock.WriteAt([]byte(name), 0); err != nil {
+		return fmt.Errorf("naming the helper: %w", err)
+	}
+	s := &server{stdio: stdio, enc: json.NewEncoder(conn), cancels: map[int]context.CancelFunc{}, sandboxes: map[string]Sandbox{}}
+	s.reply(reply{})
+	d := json.NewDecoder(conn)
+	for {
+		var r request
+		if err := d.Decode(&r); err != nil {
+			// io.EOF is how it ends; on anything else there is nobody to tell.
+			break
+		}
+		if r.Kind == kindCancel {
+			s.cancel(r.Cancel)
+			continue
+		}
+		s.start(r)
+	}
+	return s.end()
+}
+
+func (s *server) start(r request) {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.mu.Lock()
+	s.cancels[r.ID] = cancel
+	s.mu.Unlock()
+	s.requests.Add(1)
+	go func() {
+		defer s.requests.Done()
+		out, err := s.perform(ctx, r)
+		cancel()
+		s.mu.Lock()
+		delete(s.cancels, r.ID)
+		s.mu.Unlock()
+		s.reply(reply{ID: r.ID, Out: out, Err: toWire(err)})
+	}()
+}
+
+func (s *server) perform(ctx context.Context, r request) (step.Values, error) {
+	if r.Kind == kindRemove {
+		return nil, s.remove(ctx, r.Name)
+	}
+	op, err := decodeOp(r.Kind, r.Op)
+	if err != nil {
+		return nil, err
+	}
+	if sb, ok := op.(Sandbox); ok {
+		s.mu.Lock()
+		s.sandboxes[sb.Run.Name] = sb
+		s.mu.Unlock()
+		sb.stdio = s.stdio
+		op = sb
+	}
+	return op.Do(ctx, r.In)
+}
+
+func (s *server) cancel(id int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cancel := s.cancels[id]; cancel != nil {
+		cancel()
+	}
+}
+
+func (s *server) reply(r reply) {
+	s.encMu.Lock()
+	defer s.encMu.Unlock()
+	s.enc.Encode(r) // lazaret may be gone; end() is next then
+}
+
+// remove removes a sandbox that this helper started.
+func (s *server) remove(ctx context.Context, name string) error {
+	s.mu.Lock()
+	sb, ok := s.sandboxes[name]
+	s.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	if _, err := proc.Output(ctx, proc.Cmd{Argv: sb.Engine.Remove(name), Env: sb.Environ}); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	delete(s.sandboxes, name)
+	s.mu.Unlock()
+	return nil
+}
+
+// end takes down what is left once lazaret is gone or done: first the
+// requests under way, then the sandboxes. The mounts go with the process.
+func (s *server) end() error {
+	s.mu.Lock()
+	for _, cancel := range s.cancels {
+		cancel()
+	}
+	var names []string
+	for name := range s.sandboxes {
+		names = append(names, name)
+	}
+	s.mu.Unlock()
+	s.requests.Wait()
+	var errs []error
+	for _, name := range names {
+		var err error
+		for range 5 {
+			// After the death of its conmon the first removal fails.
+			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			err = s.remove(ctx, name)
+			cancel()
+			if err == nil {
+				break
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,171 @@
+package term
+
+import (
+	"bytes"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	xterm "golang.org/x/term"
+)
+
+// person is the far end of a terminal: what the person types and sees.
+func person(t *testing.T) (ptmx *os.File, tty string) {
+	t.Helper()
+	ptmx, pts, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ptmx, err = stoppable(ptmx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ptmx.Close(); pts.Close() })
+	pty.Setsize(ptmx, &pty.Winsize{Rows: 7, Cols: 33})
+	return ptmx, pts.Name()
+}
+
+func read(t *testing.T, f *os.File, want string) {
+	t.Helper()
+	f.SetReadDeadline(time.Now().Add(5 * time.Second))
+	var got bytes.Buffer
+	buf := make([]byte, 1024)
+	for !bytes.Contains(got.Bytes(), []byte(want)) {
+		n, err := f.Read(buf)
+		got.Write(buf[:n])
+		if err != nil {
+			t.Fatalf("reading %q: %v, got %q", want, err, got.String())
+		}
+	}
+}
+
+func silent(t *testing.T, f *os.File) {
+	t.Helper()
+	f.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	buf := make([]byte, 1024)
+	if n, err := f.Read(buf); err == nil {
+		t.Fatalf("read %q where nothing was due", buf[:n])
+	}
+}
+
+func TestSessionForwards(t *testing.T) {
+	me, tty := person(t)
+	s, err := Open(tty)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := os.OpenFile(s.Child().Name(), os.O_RDWR|0x100, 0) // O_NOCTTY
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer child.Close()
+	if _, err := xterm.MakeRaw(int(child.Fd())); err != nil { // as podman does
+		t.Fatal(err)
+	}
+	if w, h, _ := xterm.GetSize(int(child.Fd())); w != 33 || h != 7 {
+		t.Errorf("the sandbox's terminal is %dx%d, want 33x7", w, h)
+	}
+	forward(t, s)
+
+	keys := "a\x03\x10\x1a" // Ctrl-C, Ctrl-P and Ctrl-Z are the sandbox's
+	me.WriteString(keys)
+	child2 := reopen(t, s.Child().Name())
+	read(t, child2, keys)
+	child.WriteString("from inside")
+	read(t, me, "from inside")
+
+	// What is printed last is still shown.
+	child.WriteString("last words")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	read(t, me, "last words")
+}
+
+func forward(t *testing.T, s *Session) {
+	t.Helper()
+	if err := s.Forward(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reopen opens a terminal so that reads can have a deadline.
+func reopen(t *testing.T, name string) *os.File {
+	t.Helper()
+	f, err := os.OpenFile(name, os.O_RDWR|0x100|0x800, 0) // O_NOCTTY|O_NONBLOCK
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func TestSessionRestoresTheTerminal(t *testing.T) {
+	_, tty := person(t)
+	f := reopen(t, tty)
+	before, err := xterm.GetState(int(f.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(tty)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now, _ := xterm.GetState(int(f.Fd())); *now != *before {
+		t.Error("the terminal is not in its own mode before Forward")
+	}
+	forward(t, s)
+	if now, _ := xterm.GetState(int(f.Fd())); *now == *before {
+		t.Error("the terminal is not raw while forwarding")
+	}
+	if err := s.Takeover(func(*os.File) error {
+		if now, _ := xterm.GetState(int(f.Fd())); *now != *before {
+			t.Error("the terminal is not in its own mode during a takeover")
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if now, _ := xterm.GetState(int(f.Fd())); *now == *before {
+		t.Error("the terminal is not raw after a takeover")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if now, _ := xterm.GetState(int(f.Fd())); *now != *before {
+		t.Error("Close did not restore the terminal")
+	}
+}
+
+func TestTakeoverIsExclusive(t *testing.T) {
+	me, tty := person(t)
+	s, err := Open(tty)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	child := reopen(t, s.Child().Name())
+	if _, err := xterm.MakeRaw(int(child.Fd())); err != nil {
+		t.Fatal(err)
+	}
+	child = reopen(t, s.Child().Name())
+	forward(t, s)
+	err = s.Takeover(func(own *os.File) error {
+		child.WriteString("while you were asked")
+		silent(t, me)
+		me.WriteString("yes\n")
+		read(t, own, "yes")
+		silent(t, child)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read(t, me, "while you were asked") // late, not lost
+	me.WriteString("to the sandbox")
+	read(t, child, "to the sandbox")
+}

@@ -1,0 +1,89 @@
+package launch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"lazaret/internal/step"
+)
+
+// The conversation between lazaret and its helper: JSON values on a socket
+// pair that only the two have.
+
+// request asks the helper for one thing: an operation, the removal of a
+// container, or the end of an earlier request.
+type request struct {
+	ID     int             `json:"id"`
+	Kind   string          `json:"kind"` // opKinds, or one of the below
+	Op     json.RawMessage `json:"op,omitempty"`
+	In     step.Values     `json:"in,omitempty"`
+	Name   string          `json:"name,omitempty"`   // kindRemove: the container
+	Cancel int             `json:"cancel,omitempty"` // kindCancel: the request
+}
+
+const (
+	kindRemove = "remove"
+	kindCancel = "cancel"
+)
+
+// reply answers one request. Reply 0 says that the helper is there.
+type reply struct {
+	ID  int         `json:"id"`
+	Out step.Values `json:"out,omitempty"`
+	Err *wireError  `json:"err,omitempty"`
+}
+
+// wireError is an error that crosses the socket with its hint.
+type wireError struct {
+	Msg string `json:"msg"`
+	Do  string `json:"do,omitempty"`
+}
+
+func (e *wireError) Error() string { return e.Msg }
+
+// Hint is the next command.
+func (e *wireError) Hint() string { return e.Do }
+
+func toWire(err error) *wireError {
+	if err == nil {
+		return nil
+	}
+	w := &wireError{Msg: err.Error()}
+	var h interface{ Hint() string }
+	if errors.As(err, &h) {
+		w.Do = h.Hint()
+	}
+	return w
+}
+
+// opKind names the operations that the helper performs.
+func opKind(op step.Op) (string, error) {
+	switch op.(type) {
+	case Bind:
+		return "bind", nil
+	case Image:
+		return "image", nil
+	case Sandbox:
+		return "sandbox", nil
+	}
+	return "", fmt.Errorf("%T is not an operation of the helper", op)
+}
+
+func decodeOp(kind string, raw json.RawMessage) (step.Op, error) {
+	switch kind {
+	case "bind":
+		return decode[Bind](raw)
+	case "image":
+		return decode[Image](raw)
+	case "sandbox":
+		return decode[Sandbox](raw)
+	}
+	return nil, fmt.Errorf("the helper knows no operation %q", kind)
+}
+
+func decode[T step.Op](raw json.RawMessage) (step.Op, error) {
+	var op T
+	err := json.Unmarshal(raw, &op)
+	return op, err
+}
