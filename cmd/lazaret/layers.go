@@ -177,7 +177,8 @@ func lockName(workspace string) string {
 		}
 		return '_'
 	}, filepath.Base(workspace))
-	return fmt.Sprintf("%.40s-%.16x.lock", name, sha256.Sum256([]byte(workspace)))
+	sum := sha256.Sum256([]byte(workspace))
+	return fmt.Sprintf("%.40s-%x.lock", name, sum[:8])
 }
 
 // readLock reads a lock that may be launched from. A missing one is

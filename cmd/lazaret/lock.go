@@ -289,8 +289,8 @@ func tellPins(out io.Writer, old, file *lock.File) {
 		}
 		before, after := pinOf(was, file.Inputs.Platforms), pinOf(now, file.Inputs.Platforms)
 		switch {
-		case before == after:
-		case before == "" || was.Ref != now.Ref:
+		case before == after && was.Ref == now.Ref:
+		case was.Ref != now.Ref:
 			fmt.Fprintf(out, "  %s: %s is %s\n", name, now.Ref, after)
 		default:
 			fmt.Fprintf(out, "  %s: %s was %s, is %s\n", name, now.Ref, before, after)
