@@ -6,16 +6,16 @@ import (
 	"github.com/kballard/go-shellquote"
 )
 
-// Metacharacters are what a shell would act on. lazaret never uses a shell, so
+// metacharacters are what a shell would act on. lazaret never uses a shell, so
 // an entry that holds one does not mean what it seems to.
-const Metacharacters = ";|&$()`<>\\"
+const metacharacters = ";|&$()`<>\\"
 
 // ParseCommand splits a command into its argument vector by the shell's rules
 // of quoting. Metacharacters, also quoted ones, and characters that do not
 // show are refused: what is approved without asking must be plain to read.
 func ParseCommand(s string) ([]string, error) {
 	const array = `write it without, or for a profile's command as an array: ["sh", "-c", "…"]`
-	if i := strings.IndexAny(s, Metacharacters); i >= 0 {
+	if i := strings.IndexAny(s, metacharacters); i >= 0 {
 		return nil, errorf(array, "holds %s, and there is no shell to act on it", s[i:i+1])
 	}
 	if err := checkVisible(s, ""); err != nil {

@@ -1,7 +1,8 @@
 // Package config reads lazaret.toml: it parses the layers, merges them,
-// checks every value and gives back one Config, which is what people wrote.
-// It never looks at the machine beyond the files it is told to read, expands
-// no token, and knows nothing of lockfiles.
+// checks every value and gives back one Config, which is what people wrote,
+// tokens unexpanded (Expand is for launch, which knows what they stand for).
+// It never looks at the machine beyond the files it is told to read and knows
+// nothing of lockfiles.
 package config
 
 import (

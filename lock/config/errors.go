@@ -88,6 +88,10 @@ func (p *problems) at(pos Position, key string, err error) {
 	if !errors.As(err, &e) {
 		e = &Error{Msg: err.Error()}
 	}
+	const most = 200 // a key can be as long as the file
+	if r := []rune(key); len(r) > most {
+		key = string(r[:most]) + "…"
+	}
 	p.list = append(p.list, &Error{File: pos.File, Line: pos.Line, Key: key, Msg: e.Msg, hint: e.hint})
 }
 

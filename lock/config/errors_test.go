@@ -52,12 +52,12 @@ func TestErrors(t *testing.T) {
 		{"network = 1", `lazaret.toml:1: network: is an integer, must be a table`},
 		{"profiles = []", `lazaret.toml:1: profiles: is an array, must be a table`},
 		{"[profiles]\np1 = 'x'", `lazaret.toml:2: profiles.p1: is a string, must be a table`},
-		{"[escalation]\nenabled = 'yes'", `lazaret.toml:2: escalation.enabled: is a string, must be true or false`},
-		{"[network]\nallow_hosts = 'pypi.org'", `lazaret.toml:2: network.allow_hosts: is a string, must be an array of strings`},
-		{"[network]\nallow_hosts = [\n'pypi.org',\n# one\n1, 2.5]", "lazaret.toml:5: network.allow_hosts[1]: is an integer, must be a string\nlazaret.toml:5: network.allow_hosts[2]: is a float, must be a string"},
-		{p + "ports = [1455]", `lazaret.toml:3: profiles.p1.ports[0]: is an integer, must be a string`},
-		{p + "env = { A = true }", `lazaret.toml:3: profiles.p1.env.A: is a boolean, must be a string`},
-		{p + "command = 1979-05-27", `lazaret.toml:3: profiles.p1.command: is a date, must be a string or an array of strings`},
+		{"[escalation]\nenabled = 'yes'", `lazaret.toml:2: escalation.enabled: is a string, must be true or false; write it without quotes`},
+		{"[network]\nallow_hosts = 'pypi.org'", `lazaret.toml:2: network.allow_hosts: is a string, must be an array of strings; put it in brackets`},
+		{"[network]\nallow_hosts = [\n'pypi.org',\n# one\n1, 2.5]", "lazaret.toml:5: network.allow_hosts[1]: is an integer, must be a string; put it in quotes\nlazaret.toml:5: network.allow_hosts[2]: is a float, must be a string; put it in quotes"},
+		{p + "ports = [1455]", `lazaret.toml:3: profiles.p1.ports[0]: is an integer, must be a string; put it in quotes`},
+		{p + "env = { A = true }", `lazaret.toml:3: profiles.p1.env.A: is a boolean, must be a string; put it in quotes`},
+		{p + "command = 1979-05-27", `lazaret.toml:3: profiles.p1.command: is a date, must be a string or an array of strings; put it in quotes`},
 		{p + "volumes = ['/a:/b']", `lazaret.toml:3: profiles.p1.volumes[0]: is a string, must be a table`},
 
 		// characters that do not show
@@ -169,6 +169,8 @@ func TestErrors(t *testing.T) {
 		{volume("~/.config", "/x"), `lazaret.toml:3: profiles.p1.volumes[0].host: "~/.config" shares files with lazaret's own configuration (~/.config/lazaret); name a directory that is not part of it`},
 		{volume("~/.local/state/lazaret/runs", "/x"), `lazaret.toml:3: profiles.p1.volumes[0].host: "~/.local/state/lazaret/runs" shares files with lazaret's own records (~/.local/state/lazaret); name a directory that is not part of it`},
 		{volume("{runtime_dir}", "/x"), `lazaret.toml:3: profiles.p1.volumes[0].host: "{runtime_dir}" shares files with socket_dir ({runtime_dir}/lazaret); name a directory that is not part of it`},
+		{"[escalation]\nsocket_dir = '~/.local/share/lazaret/p1/s'\n" + volume("{profile_dir}/s", "/x"), `lazaret.toml:5: profiles.p1.volumes[0].host: "{profile_dir}/s" shares files with socket_dir (~/.local/share/lazaret/p1/s); name a directory that is not part of it`},
+		{"[storage]\ndata_root = '~/.config'\n[profiles.lazaret]\nimage = 'builtin:shell'\nvolumes = [{ host = '{profile_dir}/x', container = '/x' }]", `lazaret.toml:5: profiles.lazaret.volumes[0].host: "{profile_dir}/x" shares files with lazaret's own configuration (~/.config/lazaret); name a directory that is not part of it`},
 		{volume("{workspace_dir}", "/x"), `lazaret.toml:3: profiles.p1.volumes[0].host: {workspace_dir} is in the sandbox already, at /workspace; name a directory in it`},
 		{volume("{workspace_dir}/.git/hooks", "/x"), `lazaret.toml:3: profiles.p1.volumes[0].host: "{workspace_dir}/.git/hooks" is kept from the sandbox; name another directory`},
 		{volume("{workspace_dir}/lazaret.toml", "/x"), `lazaret.toml:3: profiles.p1.volumes[0].host: "{workspace_dir}/lazaret.toml" is kept from the sandbox; name another directory`},
@@ -208,6 +210,10 @@ func TestErrors(t *testing.T) {
 		{p + "cpus = 0", `lazaret.toml:3: profiles.p1.cpus: "0" is not a number of processors; write a decimal above 0, such as "1.5"`},
 		{p + "cpus = nan", `lazaret.toml:3: profiles.p1.cpus: "NaN" is not a number of processors; write a decimal above 0, such as "1.5"`},
 		{p + "cpus = '1e3'", `lazaret.toml:3: profiles.p1.cpus: "1e3" is not a number of processors; write a decimal above 0, such as "1.5"`},
+		{p + "pids = '100'", `lazaret.toml:3: profiles.p1.pids: is a string, must be an integer; write it without quotes`},
+		{p + "cpus = true", `lazaret.toml:3: profiles.p1.cpus: is a boolean, must be a string or a number; put it in quotes`},
+		{p + "setup = {}", `lazaret.toml:3: profiles.p1.setup: is a table, must be an array of strings`},
+		{p + strings.Repeat("a", 300) + " = 1", `lazaret.toml:3: profiles.p1.` + strings.Repeat("a", 188) + `…: unknown key; the keys here are allow_egress, allow_hosts, branch, command, cpus, env, git, image, memory, persistent_dirs, pids, ports, setup, state, tree, volumes`},
 		{p + "pids = 0", `lazaret.toml:3: profiles.p1.pids: 0 is not a number of processes; write a number above 0, or leave it out`},
 	} {
 		_, err := load(c.toml)
@@ -223,7 +229,7 @@ func TestErrorsOfReplacedValues(t *testing.T) {
 		{Name: "a.toml", Data: []byte(base + "[profiles.p1]\nimage = 'builtin:shell'\nports = [1]\n")},
 		{Name: "b.toml", Data: []byte("[profiles.p1]\nports = ['1']")},
 	})
-	if got, want := all(err), "a.toml:14: profiles.p1.ports[0]: is an integer, must be a string\n"; got != want {
+	if got, want := all(err), "a.toml:14: profiles.p1.ports[0]: is an integer, must be a string; put it in quotes\n"; got != want {
 		t.Errorf("got %swant %s", got, want)
 	}
 }
@@ -231,7 +237,7 @@ func TestErrorsOfReplacedValues(t *testing.T) {
 // A value of the wrong type is reported once, not again as missing or malformed.
 func TestOneErrorPerMistake(t *testing.T) {
 	_, err := load("[storage]\ndata_root = 1\n[profiles.p1]\nimage = []\nvolumes = [{host = '{profile_dir}/x', container = '/x'}]")
-	want := "lazaret.toml:2: storage.data_root: is an integer, must be a string\nlazaret.toml:4: profiles.p1.image: is an array, must be a string\n"
+	want := "lazaret.toml:2: storage.data_root: is an integer, must be a string; put it in quotes\nlazaret.toml:4: profiles.p1.image: is an array, must be a string\n"
 	if got := all(err); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}

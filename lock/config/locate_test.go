@@ -110,6 +110,17 @@ func TestDeepNesting(t *testing.T) {
 	}
 }
 
+// So do the parts of a dotted key, though slowly: half a million of them took
+// minutes.
+func TestLongKeys(t *testing.T) {
+	for _, text := range []string{strings.Repeat("a.", 500_000) + "a = 1", "[" + strings.Repeat("a.", 500_000) + "a]"} {
+		_, err := load("\n" + text)
+		if got, want := all(err), "lazaret.toml:2: keys, arrays or tables nest too deeply\n"; got != want {
+			t.Errorf("got %swant %s", got, want)
+		}
+	}
+}
+
 // sameShape tells whether the locator saw the keys and elements that the
 // library decoded, no more and no fewer.
 func sameShape(v any, p *place) bool {

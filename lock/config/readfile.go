@@ -16,7 +16,9 @@ const maxFile = 1 << 20
 // a repository can carry a lazaret.toml that is a link to /proc/self/environ
 // or to /dev/zero, or a FIFO that nobody writes to. So the last component is
 // not followed when it is a link, opening does not block, and only regular
-// files of at most 1 MiB are read. A missing file is os.ErrNotExist.
+// files of at most 1 MiB are read. A missing file is os.ErrNotExist. The user's
+// own file, which is often a link into a collection of such files, is theirs to
+// link: a caller resolves its path first.
 func ReadFile(path string) ([]byte, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	for err == unix.EINTR {

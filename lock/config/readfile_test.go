@@ -113,6 +113,13 @@ func TestSyntaxErrorsQuoteNothing(t *testing.T) {
 	}
 }
 
+// A message that a newer TOML library brings is not passed on either.
+func TestExplainUnknown(t *testing.T) {
+	if got := explain("surprising 'hunter2'"); got != "syntax error" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // Values of the env table may be secrets.
 func TestEnvValuesAreNotQuoted(t *testing.T) {
 	for _, value := range []string{`"hunter2\u202e"`, `"env:hunter-2"`, `"env:=hunter2"`, `["hunter2"]`, `{ hunter = "hunter2" }`} {

@@ -95,7 +95,7 @@ func schema() *spec {
 // and marks what it reported as bad.
 func check(n *node, s *spec, key string, p *problems) {
 	if !s.is(n.value) {
-		p.at(n.pos, key, errorf("", "is %s, must be %s", n.typeName(), s.want))
+		p.at(n.pos, key, errorf(s.typeHint(n), "is %s, must be %s", n.typeName(), s.want))
 		n.bad = true
 		return
 	}
@@ -122,6 +122,22 @@ func check(n *node, s *spec, key string, p *problems) {
 			}
 		}
 	}
+}
+
+// typeHint says how a value of the wrong type was probably meant.
+func (s *spec) typeHint(n *node) string {
+	_, isText := n.value.(string)
+	_, isArray := n.value.([]*node)
+	_, isTable := n.value.(map[string]*node)
+	switch {
+	case s.is("") && !isArray && !isTable:
+		return "put it in quotes"
+	case s.is([]*node(nil)) && isText:
+		return "put it in brackets"
+	case isText && (s.is(true) || s.is(int64(0))):
+		return "write it without quotes"
+	}
+	return ""
 }
 
 // unknown is the error for a key that a table does not have.

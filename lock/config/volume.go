@@ -47,8 +47,8 @@ func (s sandbox) checkSource(written string) (underProfileDir bool, err error) {
 	if err := s.checkWorkspaceSource(p); err != nil {
 		return false, err
 	}
+	own := path.Join(s.dataRoot, s.profile)
 	if s.dataRoot != "" {
-		own := path.Join(s.dataRoot, s.profile)
 		switch {
 		case p == own:
 			return false, errorf("name a directory in it: "+profileDir+"/NAME", "%s holds the profile's overlays and cannot be a volume itself", profileDir)
@@ -59,26 +59,22 @@ func (s sandbox) checkSource(written string) (underProfileDir bool, err error) {
 					return false, errorf("choose another name", "%s is the name of an overlay's directory", quote(first))
 				}
 			}
-			return true, nil
 		case within(p, s.dataRoot):
 			return false, errorf("use "+profileDir+"/NAME", "%s lies in data_root, where only the profile's own directory is open to it", quote(written))
 		case within(s.dataRoot, p):
 			return false, errorf("name a directory that does not hold it", "%s holds data_root (%s)", quote(written), Show(s.dataRoot))
 		}
 	}
-	for _, own := range []struct{ what, dir string }{
+	for _, kept := range []struct{ what, dir string }{
 		{"socket_dir", s.socketDir},
 		{"lazaret's own configuration", "~/.config/lazaret"},
 		{"lazaret's own records", "~/.local/state/lazaret"},
 	} {
-		if own.dir == "" {
-			continue
-		}
-		if within(p, own.dir) || within(own.dir, p) {
-			return false, errorf("name a directory that is not part of it", "%s shares files with %s (%s)", quote(written), own.what, Show(own.dir))
+		if kept.dir != "" && (within(p, kept.dir) || within(kept.dir, p)) {
+			return false, errorf("name a directory that is not part of it", "%s shares files with %s (%s)", quote(written), kept.what, Show(kept.dir))
 		}
 	}
-	return false, nil
+	return s.dataRoot != "" && within(p, own), nil
 }
 
 // checkWorkspaceSource refuses what is hidden or read-only in /workspace:
