@@ -66,7 +66,7 @@ func (s sandbox) checkSource(written string) (underProfileDir bool, err error) {
 		}
 	}
 	for _, kept := range []struct{ what, dir string }{
-		{"socket_dir", s.socketDir},
+		{"socket_dir", allProfiles(s.socketDir)},
 		{"lazaret's own configuration", "~/.config/lazaret"},
 		{"lazaret's own records", "~/.local/state/lazaret"},
 	} {
@@ -75,6 +75,15 @@ func (s sandbox) checkSource(written string) (underProfileDir bool, err error) {
 		}
 	}
 	return s.dataRoot != "" && within(p, own), nil
+}
+
+// allProfiles gives the directory that holds dir for every {profile_name}:
+// another profile's sockets are no more this one's than its own.
+func allProfiles(dir string) string {
+	if i := strings.Index(dir, profileName); i >= 0 {
+		return path.Dir(dir[:i] + "x")
+	}
+	return dir
 }
 
 // checkWorkspaceSource refuses what is hidden or read-only in /workspace:
