@@ -64,7 +64,7 @@ func NewResolver(opts Options) *Resolver {
 	}
 	return &Resolver{
 		opts:   opts,
-		puller: newPuller(opts.Transport),
+		puller: newPuller(newPatient(opts.Transport)),
 		slots:  make(chan struct{}, opts.Jobs),
 	}
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"golang.org/x/sync/errgroup"
 
 	"lazaret/lock"
 )
@@ -27,15 +27,16 @@ type list struct {
 // each looks every wanted platform up, at the same time.
 func (l *list) each(ctx context.Context, src source, wants []platform) (lock.Image, error) {
 	found := make([]lock.PlatformImage, len(wants))
-	g, ctx := errgroup.WithContext(ctx)
+	errs := make([]error, len(wants))
+	var wg sync.WaitGroup
 	for i, want := range wants {
-		g.Go(func() (err error) {
-			found[i], err = l.platform(ctx, src, want)
-			return err
-		})
+		wg.Go(func() { found[i], errs[i] = l.platform(ctx, src, want) })
 	}
-	if err := g.Wait(); err != nil {
-		return lock.Image{}, err
+	wg.Wait()
+	for _, err := range errs { // the first in order, not in time: the same every time
+		if err != nil {
+			return lock.Image{}, err
+		}
 	}
 	img := lock.Image{Ref: l.ref, Index: l.digest, Platforms: make(map[string]lock.PlatformImage)}
 	for i, want := range wants {

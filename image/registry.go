@@ -19,9 +19,9 @@ import (
 	"lazaret/lock"
 )
 
-func newPuller(rt http.RoundTripper) *remote.Puller {
+func newPuller(rt *patient) *remote.Puller {
 	p, err := remote.NewPuller(
-		remote.WithTransport(newPatient(rt)),
+		remote.WithTransport(rt),
 		remote.WithAuthFromKeychain(traced{}),
 		remote.WithUserAgent("lazaret"),
 		// patient retries.
@@ -66,8 +66,8 @@ func parseReference(ref string) (name.Reference, error) {
 	return parsed, nil
 }
 
-// registry is one repository of one registry, as a source.
-type registry struct {
+// repository is one repository of one registry, as a source.
+type repository struct {
 	puller *remote.Puller
 	ref    string
 	repo   name.Repository
@@ -80,7 +80,7 @@ func (r *Resolver) resolveRegistry(ctx context.Context, ref string, wants []plat
 	if err != nil {
 		return lock.Image{}, err
 	}
-	src := &registry{puller: r.puller, ref: ref, repo: parsed.Context()}
+	src := &repository{puller: r.puller, ref: ref, repo: parsed.Context()}
 	if src.login, err = findLogin(ctx, r.opts.Keychain, src.repo); err != nil {
 		return lock.Image{}, err
 	}
@@ -146,12 +146,15 @@ func findLogin(ctx context.Context, k authn.Keychain, repo name.Repository) (*lo
 	if err != nil {
 		return &login{problems: []string{err.Error()}}, nil
 	}
+	if cfg == nil || *cfg == (authn.AuthConfig{}) {
+		return &login{}, nil
+	}
 	return &login{AuthConfig: *cfg, from: "the keychain"}, nil
 }
 
-func (r *registry) name() string { return hostKey(r.repo.RegistryStr()) }
+func (r *repository) name() string { return hostKey(r.repo.RegistryStr()) }
 
-func (r *registry) get(ctx context.Context, ref name.Reference) ([]byte, error) {
+func (r *repository) get(ctx context.Context, ref name.Reference) ([]byte, error) {
 	desc, err := r.puller.Get(ctx, ref)
 	if err == nil {
 		return desc.Manifest, nil
@@ -163,7 +166,7 @@ func (r *registry) get(ctx context.Context, ref name.Reference) ([]byte, error) 
 	return nil, r.wrap(ctx, err)
 }
 
-func (r *registry) manifest(ctx context.Context, h v1.Hash) ([]byte, error) {
+func (r *repository) manifest(ctx context.Context, h v1.Hash) ([]byte, error) {
 	raw, err := r.get(ctx, r.repo.Digest(h.String()))
 	var gone *GoneError
 	if errors.As(err, &gone) {
@@ -172,7 +175,7 @@ func (r *registry) manifest(ctx context.Context, h v1.Hash) ([]byte, error) {
 	return raw, err
 }
 
-func (r *registry) blob(ctx context.Context, d v1.Descriptor) ([]byte, error) {
+func (r *repository) blob(ctx context.Context, d v1.Descriptor) ([]byte, error) {
 	layer, err := r.puller.Layer(ctx, r.repo.Digest(d.Digest.String()))
 	if err != nil {
 		return nil, r.wrap(ctx, err)
@@ -196,7 +199,7 @@ func (r *registry) blob(ctx context.Context, d v1.Descriptor) ([]byte, error) {
 }
 
 // wrap tells a refusal with all that a person needs to act on it.
-func (r *registry) wrap(ctx context.Context, err error) error {
+func (r *repository) wrap(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -1,0 +1,262 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// answers is a RoundTripper that gives them one after the other.
+type answers struct {
+	list []any // an error, a status, or a status with a Retry-After
+	n    int
+}
+
+type later struct {
+	status int
+	after  string
+}
+
+func (a *answers) RoundTrip(req *http.Request) (*http.Response, error) {
+	answer := a.list[min(a.n, len(a.list)-1)]
+	a.n++
+	if req.Body != nil {
+		if b, _ := io.ReadAll(req.Body); string(b) != "body" {
+			return nil, fmt.Errorf("the body is %q", b)
+		}
+	}
+	resp := &http.Response{Body: io.NopCloser(strings.NewReader("")), Header: http.Header{}, Request: req}
+	switch v := answer.(type) {
+	case error:
+		return nil, v
+	case int:
+		resp.StatusCode = v
+	case later:
+		resp.StatusCode = v.status
+		resp.Header.Set("Retry-After", v.after)
+	}
+	return resp, nil
+}
+
+func TestPatience(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	reset := &net.OpError{Op: "read", Err: syscall.ECONNRESET}
+	for _, test := range []struct {
+		what    string
+		answers []any
+		waits   string
+		status  int
+	}{
+		{"no need", []any{200}, "", 200},
+		{"a status that stays", []any{404, 200}, "", 404},
+		{"as long as asked", []any{later{429, "7"}, 200}, "7s", 200},
+		{"until when asked", []any{later{503, "Fri, 02 Jan 2026 03:04:15 GMT"}, 200}, "10s", 200},
+		{"a time that has passed", []any{later{429, "Fri, 02 Jan 2026 03:04:00 GMT"}, 200}, "0s", 200},
+		{"not asked", []any{429, 200}, "500ms", 200},
+		{"nonsense asked", []any{later{429, "soon"}, 200}, "500ms", 200},
+		{"a negative time asked", []any{later{429, "-5"}, 200}, "500ms", 200},
+		{"the longest", []any{later{429, "30"}, 200}, "30s", 200},
+		{"too long", []any{later{429, "31"}, 200}, "", 429},
+		{"for ever", []any{503}, "500ms 1s 2s", 503},
+		{"a broken connection", []any{reset, io.ErrUnexpectedEOF, 200}, "500ms 1s", 200},
+		{"no connection", []any{&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, 200}, "", 0},
+	} {
+		var waits []string
+		p := &patient{next: &answers{list: test.answers}, now: func() time.Time { return now },
+			sleep: func(_ context.Context, d time.Duration) error { waits = append(waits, d.String()); return nil }}
+		req, err := http.NewRequest("POST", "https://registry.example/v2/", strings.NewReader("body"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := p.RoundTrip(req)
+		status := 0
+		if err == nil {
+			status = resp.StatusCode
+		}
+		if got := strings.Join(waits, " "); got != test.waits || status != test.status {
+			t.Errorf("%s: waited %q and got %d %v, want %q and %d", test.what, got, status, err, test.waits, test.status)
+		}
+	}
+}
+
+func TestGuard(t *testing.T) {
+	for raw, allowed := range map[string]bool{
+		"https://registry.example/v2/":      true,
+		"http://registry.example/v2/":       false,
+		"http://127.0.0.1:5000/":            true,
+		"http://[::1]:5000/":                true,
+		"http://localhost:5000/":            true,
+		"http://a.localhost/":               true,
+		"http://localhost.example/":         false,
+		"http://10.0.0.5:5000/":             false,
+		"https://10.0.0.5:5000/":            true,
+		"http://192.168.1.1/":               false,
+		"http://[::ffff:127.0.0.1]/":        true,
+		"https://169.254.169.254/":          false,
+		"https://[::ffff:169.254.169.254]/": false,
+		"https://[64:ff9b::a9fe:a9fe]/":     false,
+		"https://[2002:a9fe:a9fe::1]/":      false,
+		"https://[fd00:ec2::254]/":          false,
+		"https://[fe80::1%25eth0]/":         false,
+		"https://100.100.100.200/":          false,
+		"https://0.0.0.0/":                  false,
+		"https://[::]/":                     false,
+		"https://224.0.0.1/":                false,
+		"ftp://127.0.0.1/":                  false,
+	} {
+		u, err := url.Parse(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = guard(u)
+		var refused *HostError
+		if (err == nil) != allowed || err != nil && !errors.As(err, &refused) {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+}
+
+// A name may lead to a forbidden address, or claim to be this machine. The
+// dialer sees where it leads.
+func TestDialer(t *testing.T) {
+	control := func(d *net.Dialer, address string) error { return d.Control("tcp", address, nil) }
+	plain := dialer(nil)
+	for address, allowed := range map[string]bool{
+		"93.184.216.34:443": true, "10.0.0.1:443": true, "127.0.0.1:443": true,
+		"169.254.169.254:80": false, "[fd00:ec2::254]:80": false, "[fe80::1%eth0]:80": false, "100.100.100.200:80": false,
+	} {
+		if err := control(plain, address); (err == nil) != allowed {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	srv := httptest.NewServer(http.NotFoundHandler())
+	defer srv.Close()
+	client := &http.Client{Transport: newPatient(newTransport()), Timeout: 10 * time.Second}
+	if resp, err := client.Get(srv.URL); err != nil {
+		t.Errorf("a registry on this machine: %v", err)
+	} else {
+		resp.Body.Close()
+	}
+	var refused *HostError
+	if _, err := client.Get("https://169.254.169.254/"); !errors.As(err, &refused) {
+		t.Errorf("the metadata service: %v", err)
+	}
+}
+
+// elsewhere stands for the network: it takes every request to one server and
+// notes what was sent in clear.
+type elsewhere struct {
+	to      *httptest.Server
+	mu      sync.Mutex
+	inClear []string
+}
+
+func (e *elsewhere) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme == "http" {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.inClear = append(e.inClear, req.Method+" "+req.URL.String()+" "+req.Header.Get("Authorization"))
+	}
+	req = req.Clone(req.Context())
+	req.URL.Host = strings.TrimPrefix(e.to.URL, "https://")
+	return e.to.Client().Transport.RoundTrip(req)
+}
+
+// The registry library speaks plain HTTP to private networks by itself.
+func TestPrivateNetworkIsNotSpokenToInClear(t *testing.T) {
+	r := newRegistry(t)
+	r.push(t, "app:1", multiArch(t, "1"))
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if _, _, ok := req.BasicAuth(); !ok {
+			w.Header().Set("WWW-Authenticate", `Basic realm="r"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		resp, err := http.Get("http://" + r.host + req.URL.Path)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer resp.Body.Close()
+		w.Header().Set("Content-Type", resp.Header.Get("Content-Type"))
+		w.WriteHeader(resp.StatusCode)
+		io.Copy(w, resp.Body)
+	}))
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	srv.StartTLS()
+	defer srv.Close()
+	login := keys{Username: "u", Password: "p"}
+	net := &elsewhere{to: srv}
+	if _, err := NewResolver(Options{Keychain: login, Transport: net}).Resolve(t.Context(), "10.1.2.3:5000/app:1", both); err != nil {
+		t.Errorf("over TLS: %v", err)
+	}
+	if len(net.inClear) > 0 {
+		t.Errorf("in clear went %q", net.inClear)
+	}
+
+	// One that speaks no TLS is refused, and says so.
+	deaf := &elsewhere{to: srv}
+	_, err := NewResolver(Options{Keychain: login, Transport: noTLS{deaf}}).Resolve(t.Context(), "10.1.2.3:5000/app:1", both)
+	checkError(t, err, new(*RegistryError), "does not speak TLS")
+	if len(deaf.inClear) > 0 {
+		t.Errorf("in clear went %q", deaf.inClear)
+	}
+	// Without our guard it would have gone so: the test sees what it looks for.
+	ref, err := name.ParseReference("10.1.2.3:5000/app:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote.Get(ref, remote.WithTransport(noTLS{deaf}), remote.WithAuth(&authn.Basic{Username: "u", Password: "p"}))
+	if !slices.ContainsFunc(deaf.inClear, func(s string) bool { return strings.HasPrefix(s, "GET http://10.1.2.3:5000/v2/") }) {
+		t.Errorf("the library spoke to %q", deaf.inClear)
+	}
+}
+
+// noTLS fails what is not in clear.
+type noTLS struct{ http.RoundTripper }
+
+func (n noTLS) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme == "https" {
+		return nil, errors.New("http: server gave HTTP response to HTTPS client")
+	}
+	return n.RoundTripper.RoundTrip(req)
+}
+
+// A registry that answers with a redirect to plain HTTP, or to the metadata
+// service, gets no further.
+func TestRedirectsAreGuarded(t *testing.T) {
+	r := newRegistry(t)
+	ref := r.push(t, "app:1", multiArch(t, "1"))
+	for _, to := range []string{"http://registry.example/v2/", "http://169.254.169.254/latest/meta-data/", "https://[fd00:ec2::254]/"} {
+		for _, part := range []string{"/v2/", "/manifests/", "/blobs/"} {
+			r.inFront(func(w http.ResponseWriter, req *http.Request) bool {
+				if !strings.Contains(req.URL.Path, part) || part == "/v2/" && req.URL.Path != part {
+					return false
+				}
+				http.Redirect(w, req, to, http.StatusTemporaryRedirect)
+				return true
+			})
+			_, err := NewResolver(Options{}).Resolve(t.Context(), ref, both)
+			var refused *HostError
+			if err == nil || !errors.As(err, &refused) && !strings.Contains(err.Error(), "SSRF") {
+				t.Errorf("%s led to %s: %v", part, to, err)
+			}
+		}
+	}
+}
