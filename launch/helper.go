@@ -45,6 +45,10 @@ func startHelper(ctx context.Context, h Host, c *claim, conf string, stdio [3]*o
 	if err != nil {
 		return nil, err
 	}
+	nsenter, err := lookPath("nsenter", podman.SearchPath, h.Workspace)
+	if err != nil {
+		return nil, err
+	}
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("making a socket pair: %w", err)
@@ -52,17 +56,11 @@ func startHelper(ctx context.Context, h Host, c *claim, conf string, stdio [3]*o
 	// Non-blocking, so that reading ends when the file is closed.
 	unix.SetNonblock(fds[0], true)
 	conn, theirs := os.NewFile(uintptr(fds[0]), "helper"), os.NewFile(uintptr(fds[1]), "helper")
-	defer theirs.Close()
 	lock, err := lockFile(filepath.Join(c.dir, helperLock))
 	if err != nil {
 		conn.Close()
+		theirs.Close()
 		return nil, fmt.Errorf("locking the run for its helper: %w", err)
-	}
-	defer lock.Close() // the helper's copy keeps it locked
-	nsenter, err := lookPath("nsenter", podman.SearchPath, h.Workspace)
-	if err != nil {
-		conn.Close()
-		return nil, err
 	}
 	_, wait, err := proc.Start(context.WithoutCancel(ctx), proc.Cmd{
 		Argv: []string{
@@ -79,6 +77,10 @@ func startHelper(ctx context.Context, h Host, c *claim, conf string, stdio [3]*o
 		Session:    true,
 		Terminal:   terminal,
 	})
+	// The helper's copies are the only ones from here on: the lock is held,
+	// and the conversation goes on, as long as it lives.
+	theirs.Close()
+	lock.Close()
 	if err != nil {
 		conn.Close()
 		return nil, err
@@ -217,6 +219,10 @@ func findPause(h Host) (int, bool) {
 		return 0, false
 	}
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
+	// One that has died but was not reaped still has its name and its map.
+	if _, err := os.Readlink(filepath.Join(proc, "ns", "mnt")); err != nil {
+		return 0, false
+	}
 	comm, err := os.ReadFile(filepath.Join(proc, "comm"))
 	if err != nil || !strings.HasPrefix(string(comm), "catatonit") && !strings.HasPrefix(string(comm), "podman") {
 		return 0, false

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"lazaret/internal/proc"
 	"lazaret/internal/step"
 	"lazaret/launch/term"
 )
@@ -139,8 +140,8 @@ func (r *run) down(ctx context.Context) error {
 		errs = append(errs, r.runner.Down(ctx))
 	}
 	if r.helper != nil {
-		// Its end also ends every mount it made.
-		if err := r.helper.close(); err != nil {
+		// Its end also ends every mount it made, even where it was killed.
+		if err := r.helper.close(); err != nil && proc.ExitStatus(err) < 128 {
 			errs = append(errs, fmt.Errorf("ending the helper: %w", err))
 		}
 	}

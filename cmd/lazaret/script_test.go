@@ -13,7 +13,7 @@ import (
 
 // TestMain lets this test binary be lazaret itself, which scripts run by name.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"lazaret": main})
+	testscript.Main(m, map[string]func(){"lazaret": faultyMain})
 }
 
 const scripts = "../../testdata/script"

@@ -1,0 +1,360 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"lazaret/internal/step"
+	"lazaret/launch"
+	"lazaret/lock"
+)
+
+// faultVar tells this test binary, when it runs as lazaret, where to fail:
+// "fail:begin:STEP", "kill:begin:STEP", "kill:done:STEP", or killall, which
+// takes the helper along. It exists in the test binary only.
+const faultVar = "LAZARET_TEST_FAULT"
+
+// faultyMain is main with a fault.
+func faultyMain() {
+	d, err := newDeps()
+	if err != nil {
+		os.Exit(report(os.Stderr, err))
+	}
+	if spec := os.Getenv(faultVar); spec != "" {
+		what, at, _ := strings.Cut(spec, ":")
+		d.observe = func(e step.Event) error { return fault(what, at, e) }
+	}
+	os.Exit(d.run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+func fault(what, at string, e step.Event) error {
+	if e.Kind+":"+e.Step != at {
+		return nil
+	}
+	switch what {
+	case "fail":
+		return errors.New("made to fail")
+	case "killall":
+		// The helper's pid is in its lock file; before it has started there is none.
+		b, _ := os.ReadFile(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "lazaret", e.Run, "helper.lock"))
+		pid, _, _ := strings.Cut(string(b), "/")
+		if n, err := strconv.Atoi(pid); err == nil {
+			syscall.Kill(n, syscall.SIGKILL)
+		}
+		fallthrough
+	case "kill":
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+	return fmt.Errorf("unknown fault %q", what)
+}
+
+// sandboxed is a workspace with a lock, for tests that kill.
+type sandboxed struct {
+	t    *testing.T
+	ws   string
+	env  []string
+	self string
+}
+
+func newSandboxed(t *testing.T) *sandboxed {
+	dir := t.TempDir()
+	s := &sandboxed{t: t, ws: filepath.Join(dir, "ws")}
+	var err error
+	if s.self, err = exec.LookPath("lazaret"); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []string{"HOME", "XDG_RUNTIME_DIR"} {
+		s.env = append(s.env, k+"="+os.Getenv(k))
+	}
+	s.env = append(s.env, "PATH="+os.Getenv("PATH"), "E2E_SECRET=s3cret",
+		"XDG_STATE_HOME="+filepath.Join(dir, "state"), "XDG_CACHE_HOME="+filepath.Join(dir, "cache"))
+	if err := os.Mkdir(s.ws, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(s.ws, "lazaret.toml"), []byte(shellConfig(filepath.Join(dir, "data"))), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.must("lock")
+	s.must("launch", "shell", "--", "true") // the image is there, the volume is made
+	return s
+}
+
+func (s *sandboxed) cmd(extra []string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	c := exec.Command(s.self, args...)
+	c.Dir, c.Env = s.ws, append(slices.Clone(s.env), extra...)
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	c.WaitDelay = time.Second
+	return c, &out
+}
+
+// must runs lazaret to success and returns what it said.
+func (s *sandboxed) must(args ...string) string {
+	s.t.Helper()
+	c, out := s.cmd(nil, args...)
+	if err := c.Run(); err != nil {
+		s.t.Fatalf("lazaret %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out.String()
+}
+
+// host is what must be the same after as before, as text: containers, run
+// records, processes, mounts, and every file of the workspace and beside it.
+func (s *sandboxed) host() string {
+	s.t.Helper()
+	var b strings.Builder
+	out, err := exec.Command("podman", "ps", "-a", "--format", "container {{.Names}}").Output()
+	if err != nil {
+		s.t.Fatalf("podman ps: %v", err)
+	}
+	b.Write(out)
+	runs := filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "lazaret")
+	for _, dir := range []string{runs, filepath.Dir(s.ws)} {
+		filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				fmt.Fprintf(&b, "%s: %v\n", path, err)
+				return nil
+			}
+			fi, _ := d.Info()
+			fmt.Fprintf(&b, "%s %s\n", path, fi.Mode())
+			return nil
+		})
+	}
+	procs, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, p := range procs {
+		line, _ := os.ReadFile(p)
+		text := strings.ReplaceAll(string(line), "\x00", " ")
+		if strings.Contains(text, launch.HelperCommand) || strings.Contains(text, "runsc") || strings.Contains(text, "conmon") {
+			fi, err := os.Stat(filepath.Dir(p))
+			if err == nil && ownerOf(fi) == os.Getuid() {
+				fmt.Fprintf(&b, "process %s\n", text)
+			}
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	fmt.Fprintf(&b, "%d mounts here\n", bytes.Count(mounts, []byte("\n")))
+	return b.String()
+}
+
+// settled waits until the host is as it was: a process that was killed may
+// take a moment to be gone.
+func (s *sandboxed) settled(before string) string {
+	s.t.Helper()
+	var now string
+	for range 50 {
+		if now = s.host(); now == before {
+			return ""
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return fmt.Sprintf("before:\n%safter:\n%s", before, now)
+}
+
+// steps are the names of the plan's steps.
+func (s *sandboxed) steps() []string {
+	s.t.Helper()
+	data, err := os.ReadFile(filepath.Join(s.ws, "lazaret.lock"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	f, err := lock.Parse(data)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	helpers, err := ownHelpers()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	h, err := launch.Probe(f, "shell", launch.Env{Getenv: os.Getenv, LookupEnv: os.LookupEnv, Workspace: s.ws, Lazaret: s.self})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	plan, err := launch.Resolve(f, "shell", h, launch.Options{ID: launch.NewID(), Helpers: helpers})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var names []string
+	for _, st := range plan.Steps {
+		names = append(names, st.Name)
+	}
+	return names
+}
+
+// TestFaultTable makes every step of a launch fail, and kills lazaret before
+// and after every step, alone and together with its helper: afterwards the
+// host is as it was, after a failure at once, after a kill with "lazaret clean".
+func TestFaultTable(t *testing.T) {
+	needE2E(t)
+	s := newSandboxed(t)
+	before := s.host()
+	steps := s.steps()
+	if len(steps) < 5 {
+		t.Fatalf("only %d steps: %v", len(steps), steps)
+	}
+	var table strings.Builder
+	fmt.Fprintf(&table, "\n%-28s %-6s %-6s %-6s %-8s %-8s\n", "step", "fails", "kill<", "kill>", "killall<", "killall>")
+	for _, name := range steps {
+		fmt.Fprintf(&table, "%-28s", name)
+		for _, f := range []string{"fail:begin:", "kill:begin:", "kill:done:", "killall:begin:", "killall:done:"} {
+			start := time.Now()
+			c, out := s.cmd([]string{faultVar + "=" + f + name}, "launch", "shell", "--", "true")
+			err := c.Run()
+			if strings.HasPrefix(f, "fail") {
+				if c.ProcessState.ExitCode() != exitLazaret || !strings.Contains(out.String(), name+": made to fail") {
+					t.Errorf("%s%s: %v\n%s", f, name, err, out)
+				}
+			} else {
+				if ws := c.ProcessState.Sys().(syscall.WaitStatus); ws.Signal() != syscall.SIGKILL {
+					t.Errorf("%s%s: not killed: %v\n%s", f, name, err, out)
+				}
+				s.must("clean")
+			}
+			verdict := "ok"
+			if diff := s.settled(before); diff != "" {
+				verdict = "LEAKS"
+				t.Errorf("%s%s: the host is not as it was\n%s", f, name, diff)
+			}
+			fmt.Fprintf(&table, " %s %3dms", verdict, time.Since(start).Milliseconds())
+		}
+		table.WriteByte('\n')
+	}
+	t.Log(table.String())
+}
+
+// start launches a sandbox that stays, and waits until it runs.
+func (s *sandboxed) start() (*exec.Cmd, *bytes.Buffer) {
+	s.t.Helper()
+	mark := filepath.Join(s.ws, "running")
+	os.Remove(mark)
+	c, out := s.cmd(nil, "launch", "shell", "--", "sh", "-c", "echo > /workspace/running; exec sleep 300")
+	if err := c.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { c.Process.Signal(syscall.SIGTERM) }) // where the test gave up
+	for range 200 {
+		if _, err := os.Stat(mark); err == nil {
+			os.Remove(mark)
+			return c, out
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	c.Process.Kill()
+	c.Wait()
+	s.t.Fatalf("the sandbox does not start:\n%s", out)
+	return nil, nil
+}
+
+// run is the id of the sandbox that runs.
+func (s *sandboxed) run() string {
+	s.t.Helper()
+	var runs []launch.Record
+	if err := json.Unmarshal([]byte(s.must("ps", "--json")), &runs); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, r := range runs {
+		if r.Workspace == s.ws {
+			return r.ID
+		}
+	}
+	s.t.Fatalf("no run in %v", runs)
+	return ""
+}
+
+// TestFaultSignals ends running sandboxes from outside.
+func TestFaultSignals(t *testing.T) {
+	needE2E(t)
+	s := newSandboxed(t)
+	before := s.host()
+	t.Run("ps", func(t *testing.T) {
+		c, _ := s.start()
+		if out := s.must("ps"); !strings.Contains(out, "shell") || !strings.Contains(out, s.ws) {
+			t.Errorf("ps says:\n%s", out)
+		}
+		if out := s.must("clean"); out != "" {
+			t.Errorf("clean touched a sandbox that runs:\n%s", out)
+		}
+		c.Process.Signal(syscall.SIGTERM)
+		c.Wait()
+		if out := s.must("ps", "--json"); strings.Contains(out, s.ws) {
+			t.Errorf("ps --json still says %q", out)
+		}
+	})
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+		t.Run(sig.String(), func(t *testing.T) {
+			c, out := s.start()
+			c.Process.Signal(sig)
+			c.Process.Signal(sig) // a second one does not cut the teardown short
+			c.Process.Signal(syscall.SIGTERM)
+			c.Wait()
+			if got, want := c.ProcessState.ExitCode(), 128+int(sig); got != want {
+				t.Errorf("exit status %d, want %d\n%s", got, want, out)
+			}
+			if diff := s.settled(before); diff != "" {
+				t.Errorf("the host is not as it was\n%s", diff)
+			}
+		})
+	}
+	t.Run("kill", func(t *testing.T) {
+		c, _ := s.start()
+		c.Process.Kill()
+		c.Wait()
+		s.must("clean")
+		if diff := s.settled(before); diff != "" {
+			t.Errorf("the host is not as it was\n%s", diff)
+		}
+	})
+	t.Run("kill of the helper", func(t *testing.T) {
+		c, out := s.start()
+		b, err := os.ReadFile(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "lazaret", s.run(), "helper.lock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid, _, _ := strings.Cut(string(b), "/")
+		n, err := strconv.Atoi(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		syscall.Kill(n, syscall.SIGKILL)
+		c.Wait()
+		if c.ProcessState.ExitCode() != exitLazaret {
+			t.Errorf("exit status %d\n%s", c.ProcessState.ExitCode(), out)
+		}
+		if diff := s.settled(before); diff != "" {
+			t.Errorf("the host is not as it was\n%s", diff)
+		}
+	})
+	t.Run("podman's pause process", func(t *testing.T) {
+		b, err := os.ReadFile(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "libpod", "tmp", "pause.pid"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		syscall.Kill(pid, syscall.SIGKILL)
+		s.must("launch", "shell", "--", "true")
+		if diff := s.settled(before); diff != "" {
+			t.Errorf("the host is not as it was\n%s", diff)
+		}
+	})
+}
+
+// ownerOf is the uid of a file's owner.
+func ownerOf(fi fs.FileInfo) int { return int(fi.Sys().(*syscall.Stat_t).Uid) }
