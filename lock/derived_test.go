@@ -3,6 +3,7 @@ package lock
 import (
 	"errors"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,9 +12,14 @@ import (
 // TestCheckDerivedAccepts: whatever a config leads to is accepted, or nobody
 // could launch it.
 func TestCheckDerivedAccepts(t *testing.T) {
+	example, err := os.ReadFile("../example.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, text := range map[string]string{
-		"rich":  rich,
-		"plain": base + profileText("aa", "builtin:shell"),
+		"example": string(example),
+		"rich":    rich,
+		"plain":   base + profileText("aa", "builtin:shell"),
 		"odd": base + `
 [profiles.x-1]
 image = "oci:images/debian"

@@ -77,9 +77,10 @@ func decode(data []byte, into any) (md toml.MetaData, err error) {
 	return toml.Decode(string(data), into)
 }
 
-// maxDepth is how deep brackets nest in a lockfile at most, with some to
-// spare. The TOML library recurses: a megabyte of brackets would exhaust its
-// stack, and nothing can recover from that.
+// maxDepth is how deep brackets nest in a lockfile, and how many dots a key
+// has, with some to spare. The TOML library recurses into brackets: a megabyte
+// of them would exhaust its stack, and nothing can recover from that. For a
+// key of a megabyte of parts it takes hours.
 const maxDepth = 8
 
 // checkShape looks over the raw text for what would harm its reader or the
@@ -91,7 +92,7 @@ func checkShape(data []byte) error {
 		comment
 		quoted
 	)
-	state, depth, line := plain, 0, 1
+	state, depth, dots, line := plain, 0, 0, 1
 	for i := 0; i < len(data); i++ {
 		c := data[i]
 		switch {
@@ -99,7 +100,7 @@ func checkShape(data []byte) error {
 			if state == quoted {
 				return &ParseError{Line: line, Reason: "a string does not end on its line"}
 			}
-			state = plain
+			state, dots = plain, 0
 			line++
 		case state == comment:
 		case state == quoted:
@@ -123,6 +124,10 @@ func checkShape(data []byte) error {
 			}
 		case c == ']' || c == '}':
 			depth--
+		case c == '.':
+			if dots++; dots > maxDepth {
+				return &ParseError{Line: line, Reason: "a key has too many parts"}
+			}
 		}
 	}
 	return nil

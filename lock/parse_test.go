@@ -47,6 +47,8 @@ func TestParseRefuses(t *testing.T) {
 		{"merge conflict", "version = 1\n", "version = 1\n<<<<<<< HEAD\n", "line 3: holds the conflict markers of a merge"},
 		{"brackets", "version = 1", "version = " + strings.Repeat("[", 200000), "line 2: brackets nest too deeply"},
 		{"braces", "version = 1", "version = " + strings.Repeat("{a=", 200000), "line 2: brackets nest too deeply"},
+		{"key of many parts", "version = 1", "version = 1\n" + strings.Repeat("a.", 200000) + "b = 1", "line 3: a key has too many parts"},
+		{"table of many parts", "version = 1", "version = 1\n[" + strings.Repeat("a.", 200000) + "b]", "line 3: a key has too many parts"},
 		{"string without end", "version = 1", "version = \"", "line 2: a string does not end on its line"},
 		{"string without end, escaped", "version = 1", "version = \"\\", "line 2: a string does not end on its line"},
 
@@ -100,6 +102,7 @@ func TestParseRefuses(t *testing.T) {
 		{"bind with an unknown token", `from = "~/.aws"`, `from = "{home}/.aws"`, "from: is not an absolute path"},
 		{"bind glued to a token", `from = "{profile_dir}/cache"`, `from = "{profile_dir}x{y}"`, "from: holds an unknown {token}"},
 		{"mode", `from = "~/.aws", mode = "ro"`, `from = "~/.aws", mode = "ro,exec"`, "mode: is not a mode"},
+		{"overlay name twice", `"/workspace" = {`, `"/usr_local" = { kind = "overlay", name = "usr_local" }` + "\n" + `"/workspace" = {`, "name: is that of /usr/local too"},
 		{"overlay name", `name = "usr_local"`, `name = "root"`, "name: is not the name that belongs to this path"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
