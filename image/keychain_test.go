@@ -77,7 +77,7 @@ func TestKeychain(t *testing.T) {
 		{"a shorter namespace", map[string]string{podmanFile: auths("quay.io", auth("c"), "quay.io/team", auth("a"))}, nil, "quay.io/team/other", "a", ""},
 		{"not a longer name", map[string]string{podmanFile: auths("quay.io/tea", auth("c"), "quay.io.example.org", auth("d"))}, nil, "quay.io/team/app", "", ""},
 		{"a port", map[string]string{podmanFile: auths("localhost:5000", auth("a"), "localhost", auth("b"))}, nil, "localhost:5000/x", "a", ""},
-		{"a URL's path is not a namespace", map[string]string{dockerFile: auths("https://quay.io/v1/", auth("a"))}, nil, "quay.io/x/y", "a", ""},
+		{"a URL's path is not a namespace", map[string]string{dockerFile: auths("https://quay.io/some/where", auth("a"))}, nil, "quay.io/x/y", "a", ""},
 		{"broken JSON", map[string]string{podmanFile: `{"auths": {"quay.io": {"auth": "c2Vj`, dockerFile: auths("quay.io", auth("a"))}, nil, "quay.io/x/y", "a", "not valid JSON"},
 		{"a broken entry", map[string]string{podmanFile: auths("quay.io", `{"auth":"!!"}`)}, nil, "quay.io/x/y", "", "base64"},
 		{"somebody else's broken entry", map[string]string{podmanFile: auths("ghcr.io", `{"auth":"!!"}`, "quay.io", auth("a"))}, nil, "quay.io/x/y", "a", ""},
@@ -125,7 +125,8 @@ func TestKeychain(t *testing.T) {
 
 // A helper in the directory one happens to be in is a stranger's program.
 func TestHelperFromHere(t *testing.T) {
-	dir := home(t, map[string]string{dockerFile: `{"credsStore":"h"}`, "bin/docker-credential-h": "#!/bin/sh\ntouch ran\n"})
+	ran := filepath.Join(t.TempDir(), "ran")
+	dir := home(t, map[string]string{dockerFile: `{"credsStore":"h"}`, "bin/docker-credential-h": "#!/bin/sh\n: >" + ran + "\n"})
 	t.Chdir(filepath.Join(dir, "bin"))
 	repo, err := name.NewRepository(hub)
 	if err != nil {
@@ -136,8 +137,14 @@ func TestHelperFromHere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := os.Stat("ran"); err == nil {
+	if _, err := os.Stat(ran); err == nil {
 		t.Error("it was run")
+	}
+	if _, err := NewKeychain([]string{"PATH=" + dir + "/bin"}, dir).Resolve(repo); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(ran); err != nil {
+		t.Error("the test could not have seen it run")
 	}
 }
 

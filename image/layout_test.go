@@ -109,6 +109,10 @@ func TestResolveLayoutRefuses(t *testing.T) {
 	must(os.Symlink(outside, filepath.Join(dir, "abslink")))
 
 	newLayout(t, filepath.Join(dir, "ambiguous"), amd, built(t, "linux/amd64", "2"))
+	named := newLayout(t, filepath.Join(dir, "named"))
+	for _, seed := range []string{"1", "2"} {
+		must(named.AppendImage(built(t, "linux/amd64", seed), layout.WithPlatform(v1.Platform{OS: "linux", Architecture: "amd64"})))
+	}
 	newLayout(t, filepath.Join(dir, "mixed"), multiArch(t, "1"), amd)
 	newLayout(t, filepath.Join(dir, "indexes"), multiArch(t, "1"), multiArch(t, "2"))
 	newLayout(t, filepath.Join(dir, "arm"), built(t, "linux/arm64", "1"))
@@ -146,6 +150,7 @@ func TestResolveLayoutRefuses(t *testing.T) {
 		"oci:link":       {new(*LayoutError), "escapes"},
 		"oci:abslink":    {new(*LayoutError), "escapes"},
 		"oci:ambiguous":  {new(*LayoutError), "several images for linux/amd64"},
+		"oci:named":      {new(*LayoutError), "several images for linux/amd64"},
 		"oci:mixed":      {new(*LayoutError), "more than one image"},
 		"oci:indexes":    {new(*LayoutError), "more than one image"},
 		"oci:arm":        {new(*PlatformError), "it has linux/arm64"},

@@ -114,6 +114,8 @@ func TestGuard(t *testing.T) {
 		"https://[2002:a9fe:a9fe::1]/":      false,
 		"https://[fd00:ec2::254]/":          false,
 		"https://[fe80::1%25eth0]/":         false,
+		"https://[::ffff:100.100.100.200]/": false,
+		"https://[fd00:ec2::254%25eth0]/":   false,
 		"https://100.100.100.200/":          false,
 		"https://0.0.0.0/":                  false,
 		"https://[::]/":                     false,
