@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -38,6 +39,7 @@ func TestEndToEnd(t *testing.T) {
 	p.Cmds["push-layout"] = cmdPushLayout
 	p.Cmds["push-shell"] = cmdPushShell
 	p.Cmds["owner"] = cmdOwner
+	p.Cmds["waitfor"] = cmdWaitfor
 	testscript.Run(t, p)
 }
 
@@ -51,7 +53,6 @@ func setupE2E(env *testscript.Env) error {
 		env.Setenv(k, os.Getenv(k))
 	}
 	env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
-	env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 	return nil
 }
 
@@ -126,6 +127,20 @@ func cmdOwner(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%s belongs to %d, not to %d", a, got, os.Getuid())
 		}
 	}
+}
+
+// cmdWaitfor waits until there is a file.
+//
+//	waitfor PATH
+func cmdWaitfor(ts *testscript.TestScript, neg bool, args []string) {
+	noNeg(ts, neg, "waitfor")
+	for range 400 {
+		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	ts.Fatalf("%s does not appear", args[0])
 }
 
 // shellConfig is a workspace's config for the end-to-end tests in Go.
