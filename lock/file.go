@@ -20,7 +20,8 @@ const Version = 1
 // every field that holds a value and to none that only holds other fields.
 // `text` widens what a value may hold beyond printable characters: "program"
 // adds tab and newline, "foreign" (what an image says of itself) anything but
-// NUL. Canonical text shows both as escapes, never raw.
+// NUL. Canonical text shows both as escapes, never raw. `grants:"less"` marks
+// what takes away when it is there, so that losing it is the grant.
 //
 // In every struct the fields that are tables of their own come last, since
 // TOML has no way back from a table to its parent.
@@ -136,9 +137,9 @@ type Network struct {
 	OnDeny     string   `toml:"on_deny" risk:"none" says:"answers denied connections by {}"` // reject, blackhole
 	DNS        string   `toml:"dns" risk:"net" says:"resolves {} names"`                     // listed: only hosts; open: every name
 	Allow      []string `toml:"allow,lines" risk:"net" says:"reaches {}"`
-	Deny       []string `toml:"deny,lines" risk:"net" says:"never reaches {}"`
+	Deny       []string `toml:"deny,lines" risk:"net" says:"never reaches {}" grants:"less"`
 	Hosts      []string `toml:"hosts,lines" risk:"net" says:"reaches host {}"`
-	AlwaysDeny []string `toml:"always_deny,lines" risk:"net" says:"never reaches {} unless a narrower range is allowed"`
+	AlwaysDeny []string `toml:"always_deny,lines" risk:"net" says:"never reaches {} unless a narrower range is allowed" grants:"less"`
 }
 
 // Escalation is what the sandbox may ask of the host.

@@ -16,6 +16,7 @@ type field struct {
 	risk      string
 	says      string
 	text      string // what its strings may hold: "", "program", "foreign"
+	less      bool   // grants:"less": losing it is the grant
 }
 
 // fields describes the fields of struct type t, in order.
@@ -33,6 +34,7 @@ func fields(t reflect.Type) []field {
 			risk:      tag.Get("risk"),
 			says:      tag.Get("says"),
 			text:      tag.Get("text"),
+			less:      tag.Get("grants") == "less",
 		})
 	}
 	return out
