@@ -22,7 +22,12 @@ type helpers struct {
 	path    string
 
 	mu    sync.Mutex
-	known map[[2]string]authn.AuthConfig
+	known map[[2]string]answer
+}
+
+type answer struct {
+	cfg authn.AuthConfig
+	err error
 }
 
 // get asks docker-credential-NAME for a registry's credentials; the zero value
@@ -31,9 +36,20 @@ func (h *helpers) get(ctx context.Context, name, host string) (authn.AuthConfig,
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	key := [2]string{name, host}
-	if cfg, ok := h.known[key]; ok {
-		return cfg, nil
+	if a, ok := h.known[key]; ok {
+		return a.cfg, a.err
 	}
+	cfg, err := h.ask(ctx, name, host)
+	if ctx.Err() == nil {
+		if h.known == nil {
+			h.known = make(map[[2]string]answer)
+		}
+		h.known[key] = answer{cfg, err}
+	}
+	return cfg, err
+}
+
+func (h *helpers) ask(ctx context.Context, name, host string) (authn.AuthConfig, error) {
 	program, err := h.lookup("docker-credential-" + name)
 	if err != nil {
 		return authn.AuthConfig{}, err
@@ -43,20 +59,13 @@ func (h *helpers) get(ctx context.Context, name, host string) (authn.AuthConfig,
 	if host == "docker.io" {
 		servers = []string{"https://index.docker.io/v1/", host}
 	}
-	var cfg authn.AuthConfig
 	for _, server := range servers {
-		if cfg, err = h.run(ctx, program, server); err != nil {
-			return authn.AuthConfig{}, err
-		}
-		if cfg != (authn.AuthConfig{}) {
-			break
+		cfg, err := h.run(ctx, program, server)
+		if err != nil || cfg != (authn.AuthConfig{}) {
+			return cfg, err
 		}
 	}
-	if h.known == nil {
-		h.known = make(map[[2]string]authn.AuthConfig)
-	}
-	h.known[key] = cfg
-	return cfg, nil
+	return authn.AuthConfig{}, nil
 }
 
 // lookup finds program in the user's PATH, of which only absolute entries
@@ -95,12 +104,12 @@ func (h *helpers) run(ctx context.Context, program, server string) (authn.AuthCo
 		}
 		return authn.AuthConfig{}, fmt.Errorf("%s: %w: %s", filepath.Base(program), err, printable(said, 200))
 	}
-	var answer struct{ Username, Secret string }
-	if err := json.Unmarshal(stdout.Bytes(), &answer); err != nil {
+	var found struct{ Username, Secret string }
+	if err := json.Unmarshal(stdout.Bytes(), &found); err != nil {
 		return authn.AuthConfig{}, fmt.Errorf("%s: its answer is not understood", filepath.Base(program))
 	}
-	if answer.Username == "<token>" {
-		return authn.AuthConfig{IdentityToken: answer.Secret}, nil
+	if found.Username == "<token>" {
+		return authn.AuthConfig{IdentityToken: found.Secret}, nil
 	}
-	return authn.AuthConfig{Username: answer.Username, Password: answer.Secret}, nil
+	return authn.AuthConfig{Username: found.Username, Password: found.Secret}, nil
 }

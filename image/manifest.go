@@ -159,10 +159,10 @@ func describe(ctx context.Context, src source, ref string, m *document, want pla
 		Annotations: shownAnnotations(m.Annotations),
 	}
 	for _, l := range m.Layers {
-		if l.Size < 0 {
-			return out, &ManifestError{Ref: ref, Reason: "it has a layer of negative size"}
-		}
 		out.Size += l.Size
+		if l.Size < 0 || out.Size < 0 {
+			return out, &ManifestError{Ref: ref, Reason: "it has a layer of impossible size"}
+		}
 	}
 	return out, nil
 }

@@ -210,7 +210,7 @@ func (r *repository) wrap(ctx context.Context, err error) error {
 	}
 	r.seen.mu.Lock()
 	defer r.seen.mu.Unlock()
-	if e.Status == http.StatusTooManyRequests {
+	if e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable {
 		e.RetryAfter = r.seen.after
 	}
 	return e

@@ -60,8 +60,8 @@ func (p *patient) RoundTrip(req *http.Request) (*http.Response, error) {
 			}
 		}
 		wait, again := p.again(resp, err, try)
-		if resp != nil && resp.StatusCode == http.StatusTooManyRequests {
-			seen.asked(wait)
+		if resp != nil {
+			seen.asked(retryAfter(resp.Header.Get("Retry-After"), p.now()))
 		}
 		if !again || req.Context().Err() != nil {
 			return resp, err
@@ -166,8 +166,8 @@ func traceOf(ctx context.Context) *trace {
 }
 
 // asked records how long the registry last asked to wait.
-func (t *trace) asked(d time.Duration) {
-	if t != nil {
+func (t *trace) asked(d time.Duration, asked bool) {
+	if t != nil && asked {
 		t.mu.Lock()
 		t.after = d
 		t.mu.Unlock()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// The interpreter lacks these builtins, or has others of the name. They are
-// passed under names of our own, which nobody types.
+// The interpreter lacks these builtins, or has lesser ones. They are passed
+// under names of our own, which nobody types. A function of such a name is not
+// called: the interpreter does not tell of it.
 const (
 	callExec  = ".exec"
 	callKill  = ".kill"
@@ -132,7 +134,7 @@ func start(hc interp.HandlerContext, args []string) error {
 	}
 	cmd := command(hc, path, args)
 	err := children.start(cmd)
-	if errors.Is(err, syscall.ENOEXEC) { // a script without #!
+	if errors.Is(err, syscall.ENOEXEC) && isText(path) { // a script without #!
 		cmd = command(hc, "/proc/self/exe", append([]string{"sh", path}, args[1:]...))
 		err = children.start(cmd)
 	}
@@ -149,6 +151,19 @@ func start(hc interp.HandlerContext, args []string) error {
 		return exitStatus(128 + int(status.Signal()))
 	}
 	return exitStatus(exit.ExitCode())
+}
+
+// isText tells a script from a binary for another machine.
+func isText(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	start := make([]byte, 128)
+	n, _ := f.Read(start)
+	line, _, _ := bytes.Cut(start[:n], []byte("\n"))
+	return !bytes.Contains(line, []byte{0})
 }
 
 func command(hc interp.HandlerContext, path string, args []string) *exec.Cmd {
@@ -227,6 +242,8 @@ func replace(hc interp.HandlerContext, args []string) error {
 	if code != 0 {
 		os.Exit(code) // a shell that cannot exec ends
 	}
+	// Out of the way first: what is to be 2 may be 1 now, and so on.
+	var high [3]int
 	for fd, stream := range []any{hc.Stdin, hc.Stdout, hc.Stderr} {
 		f, ok := stream.(*os.File)
 		if !ok {
@@ -235,16 +252,21 @@ func replace(hc interp.HandlerContext, args []string) error {
 				return err
 			}
 		}
-		if int(f.Fd()) != fd {
-			if err := unix.Dup2(int(f.Fd()), fd); err != nil {
-				return err
-			}
+		n, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 10)
+		if err != nil {
+			return err
+		}
+		high[fd] = n
+	}
+	for fd, n := range high {
+		if err := unix.Dup2(n, fd); err != nil {
+			return err
 		}
 	}
 	err := os.Chdir(hc.Dir)
 	if err == nil {
 		err = unix.Exec(path, args, exported(hc.Env))
-		if err == unix.ENOEXEC {
+		if err == unix.ENOEXEC && isText(path) {
 			err = unix.Exec("/proc/self/exe", append([]string{"sh", path}, args[1:]...), exported(hc.Env))
 		}
 	}
