@@ -121,6 +121,8 @@ func (d *diff) text(atoms []atom) string {
 		return d.pinText(atoms)
 	case a.at("sidecar", "*", "*") && a.path[2] != "ref":
 		return "network sidecar: " + d.list(atoms)
+	case a.at("inputs", "*", "*") && len(atoms) == 1:
+		return d.inputPath(a.path[1]) + ": " + d.list(atoms)
 	case a.at("escalate", "*", "*"), a.at("inputs", "*", "*"):
 		return d.list(atoms)
 	case len(atoms) > 1 && onPlatform(a):
@@ -181,4 +183,13 @@ func (d *diff) list(atoms []atom) string {
 		b.WriteString(d.sentence(a))
 	}
 	return b.String()
+}
+
+// inputPath is the path of a layer whose content alone changed.
+func (d *diff) inputPath(key string) string {
+	in := map[string]*Input{"user": d.new.Inputs.User, "workspace": d.new.Inputs.Workspace, "override": d.new.Inputs.Override}[key]
+	if in == nil {
+		return key
+	}
+	return word(in.Path)
 }

@@ -84,7 +84,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	file, err := readLock(path, shown)
+	file, _, err := readLock(path, shown)
 	if err != nil {
 		return 0, err
 	}

@@ -181,19 +181,19 @@ func lockName(workspace string) string {
 	return fmt.Sprintf("%.40s-%x.lock", name, sum[:8])
 }
 
-// readLock reads a lock that may be launched from. A missing one is
-// fs.ErrNotExist.
-func readLock(path, shown string) (*lock.File, error) {
+// readLock reads a lock that may be launched from, once: what is asked about
+// and what is used are the bytes it returns. A missing one is fs.ErrNotExist.
+func readLock(path, shown string) (*lock.File, []byte, error) {
 	data, err := config.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, hinted{missing{shown}, `run "lazaret lock"`}
+		return nil, nil, hinted{missing{shown}, `run "lazaret lock"`}
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	f, err := lock.Parse(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", config.Show(shown), err)
+		return nil, nil, fmt.Errorf("%s: %w", config.Show(shown), err)
 	}
-	return f, nil
+	return f, data, nil
 }
