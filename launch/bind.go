@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 
-	shellquote "github.com/kballard/go-shellquote"
 	"golang.org/x/sys/unix"
 
 	"lazaret/internal/step"
@@ -59,5 +58,5 @@ func (o Bind) Do(context.Context, step.Values) (step.Values, error) {
 
 // Show gives the command that would do the same.
 func (o Bind) Show() []string {
-	return []string{"mount --rbind " + shellquote.Join(o.Source, o.Target)}
+	return []string{"mount --rbind " + shown(o.Source, o.Target)}
 }

@@ -54,7 +54,7 @@ func (o Listen) Do(context.Context, step.Values) (step.Values, error) {
 }
 
 // Show names the socket.
-func (o Listen) Show() []string { return []string{"listen on " + o.Path} }
+func (o Listen) Show() []string { return []string{"listen on " + shown(o.Path)} }
 
 // socketPathMax is the longest path a Unix socket can have, in bytes: the
 // size of sun_path in unix(7) less its final zero.

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	shellquote "github.com/kballard/go-shellquote"
-
 	"lazaret/image"
 	"lazaret/internal/proc"
 	"lazaret/internal/step"
@@ -165,9 +163,9 @@ func loopback(host string) bool {
 
 // Show gives the commands.
 func (o Image) Show() []string {
-	lines := []string{shellquote.Join(o.inspectArgv()...)}
+	lines := []string{shown(o.inspectArgv()...)}
 	if image.IsLocal(o.Ref) {
-		lines = append(lines, "if it is not there: lay out "+config.Show(o.Ref)+" at "+shellquote.Join(filepath.Join(o.Layout, o.localName())))
+		lines = append(lines, "if it is not there: lay out "+config.Show(o.Ref)+" at "+shown(filepath.Join(o.Layout, o.localName())))
 	}
-	return append(lines, "if it is not there: "+shellquote.Join(o.pullArgv()...))
+	return append(lines, "if it is not there: "+shown(o.pullArgv()...))
 }

@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 
-	shellquote "github.com/kballard/go-shellquote"
-
 	"lazaret/internal/step"
 )
 
@@ -28,7 +26,7 @@ func (o WriteFile) Do(context.Context, step.Values) (step.Values, error) {
 }
 
 // Show names the file.
-func (o WriteFile) Show() []string { return []string{"write " + shellquote.Join(o.Path)} }
+func (o WriteFile) Show() []string { return []string{"write " + shown(o.Path)} }
 
 // MaskDir makes the empty directory that a mask of the workspace covers.
 type MaskDir struct {
@@ -48,7 +46,7 @@ func (o MaskDir) Do(context.Context, step.Values) (step.Values, error) {
 
 // Show gives the command that would do the same.
 func (o MaskDir) Show() []string {
-	return []string{"mkdir " + shellquote.Join(filepath.Join(o.Workspace, o.Name))}
+	return []string{"mkdir " + shown(filepath.Join(o.Workspace, o.Name))}
 }
 
 // StateDir makes a directory below data_root that a volume keeps its data in.
@@ -74,5 +72,5 @@ func (o StateDir) Do(context.Context, step.Values) (step.Values, error) {
 
 // Show gives the command that would do the same.
 func (o StateDir) Show() []string {
-	return []string{"mkdir -p " + shellquote.Join(filepath.Join(o.DataRoot, o.Name))}
+	return []string{"mkdir -p " + shown(filepath.Join(o.DataRoot, o.Name))}
 }

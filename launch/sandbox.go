@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 
-	shellquote "github.com/kballard/go-shellquote"
 	"golang.org/x/sys/unix"
 
 	"lazaret/internal/proc"
@@ -82,7 +81,7 @@ func (o Sandbox) secretsFile(in step.Values) (*os.File, error) {
 
 // Show gives the command.
 func (o Sandbox) Show() []string {
-	lines := []string{shellquote.Join(o.Engine.Run(o.Run)...)}
+	lines := []string{shown(o.Engine.Run(o.Run)...)}
 	for _, key := range podman.SortedKeys(o.Secrets) {
 		lines = append(lines, "with "+key+" from env:"+o.Secrets[key]+" by descriptor 3")
 	}
