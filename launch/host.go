@@ -25,6 +25,8 @@ type Host struct {
 	Home       string // the person's home directory
 	RuntimeDir string // XDG_RUNTIME_DIR
 	CacheDir   string // XDG_CACHE_HOME/lazaret, or its default
+	StateDir   string // XDG_STATE_HOME/lazaret, or its default, without symlinks
+	ConfigDir  string // XDG_CONFIG_HOME/lazaret, likewise
 	Workspace  string // absolute, without symlinks
 	DataRoot   string // storage.data_root, likewise
 	Platform   string // "linux/amd64"
@@ -103,6 +105,10 @@ func Probe(f *lock.File, profile string, e Env) (Host, error) {
 	}
 	h.CacheDir = xdgDir(e.Getenv("XDG_CACHE_HOME"), h.Home, ".cache")
 	if h.Workspace, err = workspace(e.Workspace, h.Home); err != nil {
+		return Host{}, err
+	}
+	h.ownDirs(e)
+	if err = h.checkOwnDirs(); err != nil {
 		return Host{}, err
 	}
 	if h.Podman, h.Runsc, err = findTools(h.CacheDir, e.Getenv("PATH"), h.Workspace); err != nil {

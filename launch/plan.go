@@ -109,7 +109,7 @@ func (r *resolver) unsupported() error {
 	if len(r.profile.Setup) > 0 {
 		r.notice("setup commands are not run by this version")
 	}
-	if r.profile.Git.Mode != "none" {
+	if _, repo := r.Host.Masked["/workspace/.git"]; repo && r.profile.Git.Mode != "none" {
 		r.notice("git is read-only in this version: log, diff and status work, commits do not")
 	}
 	if r.profile.Limits != nil {

@@ -145,8 +145,9 @@ func (r *run) down(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("ending the helper: %w", err))
 		}
 	}
+	var terr error
 	if r.session != nil {
-		errs = append(errs, r.session.Close())
+		terr = r.session.Close()
 	}
 	if l := r.plan.control.l; l != nil {
 		l.Close()
@@ -154,9 +155,9 @@ func (r *run) down(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		// The record stays, so that "lazaret clean" can try again.
 		r.claim.close()
-		return &LeftoverError{r.claim.ID, err}
+		return errors.Join(&LeftoverError{r.claim.ID, err}, terr)
 	}
-	return r.claim.remove()
+	return errors.Join(r.claim.remove(), terr)
 }
 
 // LeftoverError is a teardown that could not undo everything.

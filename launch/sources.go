@@ -35,13 +35,7 @@ func dataRoot(written string, h Host) (string, error) {
 // {profile_dir}) must have no symlink on its way: "cache -> ~/.ssh" in the
 // repository would otherwise be mounted at the next launch.
 func sources(needs lock.Needs, profile string, h Host) (map[string]Source, error) {
-	tokens := config.Tokens{
-		ProfileName:  profile,
-		ProfileDir:   filepath.Join(h.DataRoot, profile),
-		WorkspaceDir: h.Workspace,
-		RuntimeDir:   h.RuntimeDir,
-		Home:         h.Home,
-	}
+	tokens := tokens(profile, h)
 	out := map[string]Source{}
 	for _, n := range needs.Paths {
 		s, err := source(n, tokens)
@@ -58,6 +52,17 @@ func sources(needs lock.Needs, profile string, h Host) (map[string]Source, error
 		out[n.Target] = s
 	}
 	return out, nil
+}
+
+// tokens are what the lock's paths are expanded with.
+func tokens(profile string, h Host) config.Tokens {
+	return config.Tokens{
+		ProfileName:  profile,
+		ProfileDir:   filepath.Join(h.DataRoot, profile),
+		WorkspaceDir: h.Workspace,
+		RuntimeDir:   h.RuntimeDir,
+		Home:         h.Home,
+	}
 }
 
 func source(n lock.PathNeed, t config.Tokens) (Source, error) {
@@ -99,8 +104,10 @@ func checkOverlap(n lock.PathNeed, s Source, t config.Tokens, h Host) error {
 	for _, own := range []struct{ name, dir string }{
 		{"storage.data_root", h.DataRoot},
 		{"the run directory", filepath.Join(h.RuntimeDir, "lazaret")},
+		{"lazaret's records", h.StateDir},
+		{"your lazaret configuration", h.ConfigDir},
 	} {
-		if within(s.Path, own.dir) || within(own.dir, s.Path) {
+		if own.dir != "" && (within(s.Path, own.dir) || within(own.dir, s.Path)) {
 			return refuse("mount a narrower directory", "mounting %s at %s: it and %s contain one another", config.Show(n.Source), n.Target, own.name)
 		}
 	}

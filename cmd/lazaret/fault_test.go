@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
+
 	"lazaret/internal/step"
 	"lazaret/launch"
 	"lazaret/lock"
@@ -247,17 +249,21 @@ func (s *sandboxed) start() (*exec.Cmd, *bytes.Buffer) {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { c.Process.Signal(syscall.SIGTERM) }) // where the test gave up
-	for range 200 {
+	s.await(mark, out)
+	return c, out
+}
+
+// await waits for the sandbox to leave its mark.
+func (s *sandboxed) await(mark string, out *bytes.Buffer) {
+	s.t.Helper()
+	for range 400 {
 		if _, err := os.Stat(mark); err == nil {
 			os.Remove(mark)
-			return c, out
+			return
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	c.Process.Kill()
-	c.Wait()
 	s.t.Fatalf("the sandbox does not start:\n%s", out)
-	return nil, nil
 }
 
 // run is the id of the sandbox that runs.
@@ -334,6 +340,24 @@ func TestFaultSignals(t *testing.T) {
 		c.Wait()
 		if c.ProcessState.ExitCode() != exitLazaret {
 			t.Errorf("exit status %d\n%s", c.ProcessState.ExitCode(), out)
+		}
+		if diff := s.settled(before); diff != "" {
+			t.Errorf("the host is not as it was\n%s", diff)
+		}
+	})
+	t.Run("closed terminal", func(t *testing.T) {
+		mark := filepath.Join(s.ws, "running")
+		c, _ := s.cmd(nil, "launch", "shell", "--", "sh", "-c", "echo > /workspace/running; exec sleep 300")
+		c.Stdout, c.Stderr = nil, nil
+		ptmx, err := pty.Start(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.await(mark, nil)
+		ptmx.Close()
+		c.Wait()
+		if got := c.ProcessState.ExitCode(); got != 128+int(syscall.SIGHUP) {
+			t.Errorf("exit status %d", got)
 		}
 		if diff := s.settled(before); diff != "" {
 			t.Errorf("the host is not as it was\n%s", diff)

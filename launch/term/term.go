@@ -117,7 +117,7 @@ func (s *Session) Close() error {
 		err = restore(s.tty, s.saved)
 	}
 	s.closeFiles()
-	if err != nil {
+	if err != nil && !errors.Is(err, unix.EIO) { // EIO: the terminal was closed
 		return fmt.Errorf("restoring the terminal: %w", err)
 	}
 	return nil

@@ -82,6 +82,24 @@ func TestSessionForwards(t *testing.T) {
 	read(t, me, "last words")
 }
 
+// A window that was closed has nothing to be restored.
+func TestCloseAfterTheTerminalIsGone(t *testing.T) {
+	ptmx, pts, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(pts.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward(t, s)
+	pts.Close()
+	ptmx.Close()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func forward(t *testing.T, s *Session) {
 	t.Helper()
 	if err := s.Forward(); err != nil {
