@@ -44,7 +44,7 @@ func Clean(ctx context.Context, e Env) ([]Cleaned, error) {
 		case errors.Is(err, errHeld):
 			continue
 		case err != nil:
-			out = append(out, Cleaned{ID: id, Err: err})
+			out = append(out, Cleaned{ID: id, Err: &RefusedError{err.Error(), "look at what is in " + filepath.Join(runs, id) + " and remove it"}})
 			continue
 		}
 		done := Cleaned{ID: id, Record: c.Record}
@@ -61,7 +61,7 @@ func cleanRun(ctx context.Context, c *claim, e Env) (undone []string, err error)
 	}
 	home := e.Getenv("HOME")
 	cache := xdgDir(e.Getenv("XDG_CACHE_HOME"), home, ".cache")
-	u := undoer{record: c.Record, cache: cache}
+	u := undoer{record: c.Record, runs: filepath.Dir(c.dir), cache: cache}
 	if len(c.journal.Pending()) > 0 {
 		pod, runsc, err := findTools(cache, e.Getenv("PATH"), c.Workspace)
 		if err != nil {

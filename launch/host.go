@@ -7,6 +7,7 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -45,7 +46,8 @@ type Host struct {
 	// Sources are the mounts' sources, by in-container path.
 	Sources map[string]Source
 	// Masked is what lies at each path of the workspace that a mask covers,
-	// by in-container path.
+	// by in-container path. An empty directory that only masks of other live
+	// runs can have made counts as nothing.
 	Masked map[string]fs.FileMode
 }
 
@@ -129,7 +131,8 @@ func Probe(f *lock.File, profile string, e Env) (Host, error) {
 	if h.Sources, err = sources(needs, profile, h); err != nil {
 		return Host{}, err
 	}
-	if h.Masked, err = masked(h.Workspace); err != nil {
+	shared := neighbours(filepath.Join(h.RuntimeDir, "lazaret"), Record{Workspace: h.Workspace})
+	if h.Masked, err = masked(h.Workspace, shared); err != nil {
 		return Host{}, err
 	}
 	if b, err := os.ReadFile("/sys/fs/selinux/enforce"); err == nil {
@@ -212,7 +215,7 @@ var maskTargets = []string{"/workspace/.git", "/workspace/.idea", "/workspace/.v
 
 // masked looks at what the masks will cover. A symlink is refused: the mask
 // would land on what it points to, and the link itself stay the agent's.
-func masked(ws string) (map[string]fs.FileMode, error) {
+func masked(ws string, shared bool) (map[string]fs.FileMode, error) {
 	out := map[string]fs.FileMode{}
 	for _, target := range append([]string{"/workspace/lazaret.lock", "/workspace/lazaret.toml"}, maskTargets...) {
 		name := strings.TrimPrefix(target, "/workspace/")
@@ -225,9 +228,22 @@ func masked(ws string) (map[string]fs.FileMode, error) {
 		case !fi.IsDir() && !fi.Mode().IsRegular():
 			return nil, refuse("replace it with a real file or directory", "%s in the workspace is %s: a mask over it would not hold", name, kindOf(fi.Mode()))
 		}
+		if shared && fi.IsDir() && isEmpty(filepath.Join(ws, name)) {
+			continue
+		}
 		out[target] = fi.Mode()
 	}
 	return out, nil
+}
+
+func isEmpty(dir string) bool {
+	f, err := os.Open(dir)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	_, err = f.Readdirnames(1)
+	return errors.Is(err, io.EOF)
 }
 
 func kindOf(m fs.FileMode) string {

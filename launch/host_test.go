@@ -151,7 +151,7 @@ func TestMasked(t *testing.T) {
 		if err := make(p); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := masked(ws); err == nil || !strings.Contains(err.Error(), name+" in the workspace is a symlink") {
+		if _, err := masked(ws, false); err == nil || !strings.Contains(err.Error(), name+" in the workspace is a symlink") {
 			t.Errorf("%s: got %v", name, err)
 		}
 		os.Remove(p)

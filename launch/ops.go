@@ -34,14 +34,18 @@ type MaskDir struct {
 	Name      string
 }
 
-// Do makes the directory.
+// Do makes the directory, or finds that of another run that began meanwhile.
 func (o MaskDir) Do(context.Context, step.Values) (step.Values, error) {
 	root, err := os.OpenRoot(o.Workspace)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	return nil, root.Mkdir(o.Name, 0o755)
+	err = root.Mkdir(o.Name, 0o755)
+	if fi, lerr := root.Lstat(o.Name); lerr == nil && fi.IsDir() {
+		return nil, nil
+	}
+	return nil, err
 }
 
 // Show gives the command that would do the same.

@@ -243,6 +243,32 @@ func runIDs(runs string) ([]string, error) {
 	return ids, nil
 }
 
+// neighbours tells whether another live run has the same workspace as r.
+func neighbours(runs string, r Record) bool {
+	ids, err := runIDs(runs)
+	if err != nil {
+		return false
+	}
+	for _, id := range ids {
+		if id == r.ID {
+			continue
+		}
+		var other Record
+		b, err := readRegular(filepath.Join(runs, id, recordFile))
+		if err != nil || json.Unmarshal(b, &other) != nil || other.Workspace != r.Workspace {
+			continue
+		}
+		lock, err := lockFile(filepath.Join(runs, id, supervisorLock))
+		if errors.Is(err, errHeld) {
+			return true
+		}
+		if err == nil {
+			lock.Close()
+		}
+	}
+	return false
+}
+
 // treeDepth is how deep lazaret's own trees are: an image layout below a run
 // directory has layout/blobs/sha256/file.
 const treeDepth = 5

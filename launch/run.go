@@ -120,7 +120,7 @@ func (r *run) do(ctx context.Context, s step.Step, in step.Values) (step.Values,
 
 func (r *run) undo(ctx context.Context, u step.Undo) error {
 	x := undoer{
-		record: r.claim.Record, cache: r.plan.Host.CacheDir, podman: r.plan.Engine,
+		record: r.claim.Record, runs: filepath.Dir(r.claim.dir), cache: r.plan.Host.CacheDir, podman: r.plan.Engine,
 		env: hostEnviron(r.plan.Host.Environ, r.claim.dir), helper: r.helper,
 	}
 	return x.undo(ctx, u)

@@ -38,6 +38,7 @@ const (
 // what this run could have journalled and nothing else.
 type undoer struct {
 	record Record
+	runs   string // where the records lie
 	cache  string // the cache directory
 	podman podman.Engine
 	env    []string
@@ -55,6 +56,11 @@ func (u *undoer) undo(ctx context.Context, x step.Undo) error {
 	case undoRmdir:
 		if x.Base != baseWorkspace || !slices.Contains(maskTargets, "/workspace/"+x.Name) {
 			return fmt.Errorf("refusing to remove directory %q, which is no mask", x.Name)
+		}
+		if neighbours(u.runs, u.record) {
+			// A mask is mounted on it in another sandbox and would go with
+			// it. That run takes it away when it ends.
+			return nil
 		}
 		return rmdir(u.record.Workspace, x.Name)
 	case undoTree:

@@ -380,5 +380,27 @@ func TestFaultSignals(t *testing.T) {
 	})
 }
 
+// TestFaultNeighbours has two sandboxes in one workspace: the masks that the
+// first made stay until the second has ended too.
+func TestFaultNeighbours(t *testing.T) {
+	needE2E(t)
+	s := newSandboxed(t)
+	before := s.host()
+	first, _ := s.start()
+	second, out := s.start()
+	first.Process.Signal(syscall.SIGTERM)
+	first.Wait()
+	for _, mask := range []string{".git", ".vscode", ".idea"} {
+		if _, err := os.Stat(filepath.Join(s.ws, mask)); err != nil {
+			t.Errorf("the second sandbox has lost its mask: %v", err)
+		}
+	}
+	second.Process.Signal(syscall.SIGTERM)
+	second.Wait()
+	if diff := s.settled(before); diff != "" {
+		t.Errorf("the host is not as it was\n%s%s", diff, out)
+	}
+}
+
 // ownerOf is the uid of a file's owner.
 func ownerOf(fi fs.FileInfo) int { return int(fi.Sys().(*syscall.Stat_t).Uid) }
