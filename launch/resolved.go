@@ -1,0 +1,139 @@
+package launch
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"lazaret/lock"
+	"lazaret/lock/config"
+)
+
+// Lead is where a mount of the host leads on this machine.
+type Lead struct {
+	Target string   // in the sandbox
+	Source string   // as the lock has it
+	Path   string   // absolute, without symlinks
+	Linked bool     // a symlink leads there: the lock's path does not say it
+	Socket bool     // whoever can connect to it gives orders to what listens
+	Inside []string // sockets directly in the directory, sorted, some of them where there are many
+}
+
+// State is a directory of the host in which a profile's changes persist.
+type State struct {
+	Dir   string // absolute; "" where nothing of the profile persists
+	Known bool   // something lies in it already
+}
+
+// Leads looks at where a profile's mounts lead and where its state lies. It
+// changes nothing, and needs neither podman nor runsc.
+func Leads(f *lock.File, profile string, e Env) ([]Lead, State, error) {
+	needs, err := f.Needs(profile)
+	if err != nil {
+		return nil, State{}, err
+	}
+	h := Host{Home: e.Getenv("HOME"), RuntimeDir: e.Getenv("XDG_RUNTIME_DIR")}
+	if h.Workspace, err = workspace(e.Workspace, h.Home); err != nil {
+		return nil, State{}, err
+	}
+	h.ownDirs(e)
+	if err := h.checkOwnDirs(); err != nil {
+		return nil, State{}, err
+	}
+	if h.DataRoot, err = dataRoot(needs.DataRoot, h); err != nil {
+		return nil, State{}, err
+	}
+	if h.Sources, err = sources(needs, profile, h); err != nil {
+		return nil, State{}, err
+	}
+	return h.Leads(f, profile), h.State(f, profile), nil
+}
+
+// Leads is where the profile's mounts lead, of what Probe found.
+func (h Host) Leads(f *lock.File, profile string) []Lead {
+	needs, err := f.Needs(profile)
+	if err != nil {
+		return nil
+	}
+	var out []Lead
+	for _, n := range needs.Paths {
+		s, ok := h.Sources[n.Target]
+		if !ok {
+			continue
+		}
+		l := Lead{Target: n.Target, Source: n.Source, Path: s.Path}
+		written, err := config.Expand(n.Source, tokens(profile, h))
+		l.Linked = err == nil && written != s.Path
+		if fi, err := os.Lstat(s.Path); err == nil {
+			l.Socket = fi.Mode().Type() == fs.ModeSocket
+		}
+		if s.Dir && !within(s.Path, h.Workspace) && !within(s.Path, filepath.Join(h.DataRoot, profile)) {
+			l.Inside = socketsIn(s.Path)
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// socketsIn lists sockets directly in a directory. A tree of any size may be
+// mounted, so it does not look further.
+func socketsIn(dir string) (names []string) {
+	const look, most = 1000, 5
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	entries, _ := d.ReadDir(look)
+	for _, e := range entries {
+		if e.Type() == fs.ModeSocket && len(names) < most {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// State is where the profile's changes persist.
+func (h Host) State(f *lock.File, profile string) State {
+	p := f.Profiles[profile]
+	for _, m := range p.Mounts {
+		if m.Kind != lock.KindOverlay && !strings.HasPrefix(m.From, "{profile_dir}/") {
+			continue
+		}
+		s := State{Dir: filepath.Join(h.DataRoot, profile)}
+		entries, err := os.ReadDir(s.Dir)
+		s.Known = err == nil && len(entries) > 0
+		return s
+	}
+	return State{}
+}
+
+// ownDirs finds where lazaret's own records and the person's own config lie,
+// which no sandbox may be given.
+func (h *Host) ownDirs(e Env) {
+	h.StateDir = xdgDir(e.Getenv("XDG_STATE_HOME"), h.Home, ".local/state")
+	h.ConfigDir = xdgDir(e.Getenv("XDG_CONFIG_HOME"), h.Home, ".config")
+	for _, dir := range []*string{&h.StateDir, &h.ConfigDir} {
+		if real, err := resolve(*dir); err == nil {
+			*dir = real
+		}
+	}
+}
+
+// checkOwnDirs refuses a workspace that holds them: an agent that can write
+// the records of trust can agree to its own lock.
+func (h Host) checkOwnDirs() error {
+	for _, own := range []struct{ name, variable, dir string }{
+		{"lazaret's records", "XDG_STATE_HOME", h.StateDir},
+		{"your lazaret configuration", "XDG_CONFIG_HOME", h.ConfigDir},
+	} {
+		if within(own.dir, h.Workspace) || within(h.Workspace, own.dir) {
+			return refuse("set "+own.variable+" to a directory elsewhere, or work in another one",
+				"%s (%s) and the workspace contain one another", own.name, config.Show(own.dir))
+		}
+	}
+	return nil
+}
