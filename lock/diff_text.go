@@ -137,3 +137,12 @@ func fence(b *strings.Builder, list []Change) {
 	}
 	b.WriteString("```\n")
 }
+
+// Quiet reports whether the change grants nothing: bookkeeping, or what every
+// sandbox has.
+func (c Change) Quiet() bool { return c.rank() >= quietRank }
+
+// MountKey is the key by which a Part names a mount that came or went.
+func MountKey(profile, target string) string {
+	return keyPath([]string{"profiles", profile, "mounts", target, "kind"})
+}

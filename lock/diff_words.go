@@ -11,7 +11,16 @@ import (
 const arrow = " → "
 
 // sentence tells one atom in the words of its field.
-func (d *diff) sentence(a atom) string { return a.say(a.value()) }
+func (d *diff) sentence(a atom) string {
+	value := a.value()
+	if a.at("profiles", "*", "command") {
+		value = strings.ReplaceAll(value, nothing, "(the image's own command)")
+	}
+	return a.say(value)
+}
+
+// nothing stands for an empty list. No word of a list shows like it.
+const nothing = "(none)"
 
 // say puts a value into the field's sentence.
 func (a atom) say(value string) string {
@@ -54,7 +63,7 @@ func plain(v reflect.Value) string {
 		return strconv.FormatInt(v.Int(), 10)
 	case reflect.Slice:
 		if v.Len() == 0 {
-			return "(nothing given)"
+			return nothing
 		}
 		words := make([]string, v.Len())
 		for i := range v.Len() {

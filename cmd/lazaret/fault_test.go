@@ -90,6 +90,7 @@ func newSandboxed(t *testing.T) *sandboxed {
 		t.Fatal(err)
 	}
 	s.must("lock")
+	s.must("trust", "--yes")
 	s.must("launch", "shell", "--", "true") // the image is there, the volume is made
 	return s
 }

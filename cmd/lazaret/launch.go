@@ -39,6 +39,9 @@ with the current directory at /workspace, and runs the profile's command in it,
 or COMMAND. It exits with the command's status: 128+n for a signal, 125 when
 lazaret itself failed.
 
+A lock is obeyed once you have agreed to it: launch shows what it grants, or
+what has changed, and asks; see "lazaret trust".
+
 On the way out, whichever it is, everything launch did to this machine is
 undone. What a killed lazaret leaves behind, "lazaret clean" and the next
 launch take away.`,
@@ -80,14 +83,11 @@ launch take away.`,
 
 func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	talk := cmd.ErrOrStderr()
-	path, shown, err := lockPath(d, layerOptions{user: o.user}, o.lock)
+	locked, err := d.openLock(trustOptions{lock: o.lock, user: o.user})
 	if err != nil {
 		return 0, err
 	}
-	file, _, err := readLock(path, shown)
-	if err != nil {
-		return 0, err
-	}
+	file := locked.file
 	helpers, err := ownHelpers()
 	if err != nil {
 		return 0, err
@@ -114,6 +114,10 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 		_, err := io.WriteString(cmd.OutOrStdout(), plan.Text())
 		return 0, err
 	}
+	if err := d.agreed(cmd, locked, o.profile, host); err != nil {
+		return 0, err
+	}
+	d.tellMoved(talk, locked)
 	if err := cleanBefore(cmd.Context(), env, talk); err != nil {
 		return 0, err
 	}
@@ -145,6 +149,23 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 		return 0, left
 	}
 	return status, err
+}
+
+// agreed returns once the person has agreed to the lock, now or before.
+func (d *deps) agreed(cmd *cobra.Command, l lockFile, profile string, host launch.Host) error {
+	in, err := d.checkLaunch(l, profile, host)
+	if err != nil {
+		return err
+	}
+	if !in.empty() {
+		if err := in.ask(cmd, d); err != nil {
+			return err
+		}
+		if err := in.record(d); err != nil {
+			return err
+		}
+	}
+	return in.claimState(d, profile, host)
 }
 
 // files are the streams the sandbox gets. They are files in every real run.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -196,4 +197,33 @@ func readLock(path, shown string) (*lock.File, []byte, error) {
 		return nil, nil, fmt.Errorf("%s: %w", config.Show(shown), err)
 	}
 	return f, data, nil
+}
+
+// tellMoved says in one line when the config has moved on since the lock was
+// made: the lock is what is launched.
+func (d *deps) tellMoved(talk io.Writer, l lockFile) {
+	in := l.file.Inputs
+	o := layerOptions{user: in.User != nil && in.Workspace != nil}
+	if in.Override != nil {
+		o.config = in.Override.Path
+	}
+	_, now, err := loadLayers(d, o)
+	if err != nil {
+		fmt.Fprintf(talk, "lazaret: note: whether %s is up to date cannot be told: %s\n", config.Show(l.shown), config.Show(err.Error()))
+		return
+	}
+	var moved []string
+	for _, layer := range []struct{ was, is *lock.Input }{{in.User, now.User}, {in.Workspace, now.Workspace}, {in.Override, now.Override}} {
+		switch {
+		case layer.was == nil && layer.is == nil:
+		case layer.is == nil:
+			moved = append(moved, layer.was.Path)
+		case layer.was == nil || *layer.was != *layer.is:
+			moved = append(moved, layer.is.Path)
+		}
+	}
+	if len(moved) > 0 {
+		fmt.Fprintf(talk, "lazaret: note: %s is older than %s: \"lazaret lock --check\" says where, \"lazaret lock\" takes it in\n",
+			config.Show(l.shown), config.Show(strings.Join(moved, ", ")))
+	}
 }

@@ -17,7 +17,7 @@ func TestEndToEndReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ws := t.TempDir()
+	ws, state := t.TempDir(), t.TempDir()
 	for _, name := range []string{"lazaret.toml", "lazaret.lock"} {
 		data, err := os.ReadFile("../../" + name)
 		if err != nil {
@@ -36,7 +36,7 @@ func TestEndToEndReadme(t *testing.T) {
 		for _, part := range strings.Split("\n"+b[1], "\n$ ")[1:] {
 			line, want, _ := strings.Cut(part+"\n", "\n")
 			cmd := exec.Command("bash", "-c", line)
-			cmd.Dir = ws
+			cmd.Dir, cmd.Env = ws, append(os.Environ(), "XDG_STATE_HOME="+state)
 			var talk strings.Builder
 			cmd.Stderr = &talk
 			out, err := cmd.Output()

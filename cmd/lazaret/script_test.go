@@ -41,6 +41,7 @@ func scriptParams(t *testing.T, wanted func(name string) bool) testscript.Params
 		t.Fatalf("no script in %s is wanted", scripts)
 	}
 	cmds := map[string]func(*testscript.TestScript, bool, []string){
+		"answer":    cmdAnswer,
 		"gitrepo":   cmdGitrepo,
 		"mkfifo":    cmdMkfifo,
 		"randomenv": cmdRandomenv,

@@ -22,6 +22,7 @@ var may = map[string][]string{
 	"launch/podman":     {"internal/proc", "internal/step"},
 	"launch/term":       {},
 	"launch/terminfo":   {},
+	"launch/trust":      {"lock"},
 	"image":             {"lock", "internal/proc"},
 	"lock":              {"lock/config"},
 	"lock/config":       {},

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lazaret/launch/trust"
+	"lazaret/lock"
+	"lazaret/lock/config"
+)
+
+type trustOptions struct {
+	lock string
+	user bool
+	yes  bool
+}
+
+func (o *trustOptions) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.lock, "lock", "", "the lock `file`, in place of lazaret.lock")
+	cmd.Flags().BoolVar(&o.user, "user", false, "your own lock although a parent directory has a config")
+}
+
+func newTrustCmd(d *deps) *cobra.Command {
+	var o trustOptions
+	cmd := &cobra.Command{
+		Use:   "trust [flags]",
+		Short: "Agree to what lazaret.lock grants here, so that it is launched",
+		Long: `Trust shows what lazaret.lock grants, or how it differs from what you agreed to
+before, and asks. Whoever can write to the repository, the agent too, can write
+to the lock: launch obeys it only after you agreed to just this content, for
+just this directory, with its mounts leading where they lead now. It asks by
+itself on a terminal; elsewhere it fails until "lazaret trust" was run.
+
+Your answer is kept in ~/.local/state/lazaret/trust (XDG_STATE_HOME), and
+nothing else changes. Where nobody can answer, --yes agrees to what is shown,
+and LAZARET_TRUST=sha256:… in the environment of a launch allows one content:
+"lazaret trust show" prints it.`,
+		Example: `  lazaret trust
+  lazaret trust --yes
+  lazaret trust --lock other.lock`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runTrust(cmd, d, o) },
+	}
+	o.flags(cmd)
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "show what is agreed to, and do not ask")
+	cmd.AddCommand(newTrustShowCmd(d), newTrustRevokeCmd(d), newTrustListCmd(d))
+	return cmd
+}
+
+// openLock reads the lock that is to be agreed to.
+func (d *deps) openLock(o trustOptions) (lockFile, error) {
+	path, shown, err := lockPath(d, layerOptions{user: o.user}, o.lock)
+	if err != nil {
+		return lockFile{}, err
+	}
+	file, data, err := readLock(path, shown)
+	return lockFile{path, shown, o.lock, file, data}, err
+}
+
+func runTrust(cmd *cobra.Command, d *deps, o trustOptions) error {
+	l, err := d.openLock(o)
+	if err != nil {
+		return err
+	}
+	in, err := d.inquireAll(l)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if in.empty() {
+		fmt.Fprintf(out, "%s: you agreed to it already\n", config.Show(l.shown))
+		return nil
+	}
+	if o.yes {
+		in.tell(out, d)
+	} else if err := in.ask(cmd, d); err != nil {
+		return err
+	}
+	if err := in.record(d); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s: agreed to for %s\n", config.Show(l.shown), config.Show(d.tilde(d.cwd)))
+	return nil
+}
+
+func newTrustShowCmd(d *deps) *cobra.Command {
+	var o trustOptions
+	cmd := &cobra.Command{
+		Use:   "show [flags]",
+		Short: "Show all that lazaret.lock grants, and whether you agreed to it",
+		Long: `Show prints the digest of lazaret.lock, whether you agreed to it here, all that
+it grants, and what differs from what you agreed to. It changes nothing.`,
+		Example: `  lazaret trust show`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := d.openLock(o)
+			if err != nil {
+				return err
+			}
+			in, err := d.inquireAll(l)
+			if err != nil {
+				return err
+			}
+			return showTrust(cmd.OutOrStdout(), d, in)
+		},
+	}
+	o.flags(cmd)
+	return cmd
+}
+
+func showTrust(out io.Writer, d *deps, in inquiry) error {
+	verdict := "you have not agreed to it here"
+	switch {
+	case in.empty():
+		verdict = "you agreed to it on " + when(in.since)
+	case !in.First:
+		verdict = "not what you agreed to on " + when(in.since)
+	}
+	fmt.Fprintf(out, "%s  %s\n%s\n\n", trust.Digest(in.lock.data), config.Show(in.lock.shown), verdict)
+	if !in.First && len(in.Changes) > 0 {
+		fmt.Fprintf(out, "what differs from what you agreed to\n\n%s\nall of it\n\n", highlight(lock.Text(in.Changes), d.colours(out)))
+	}
+	io.WriteString(out, highlight(lock.Text(lock.Grants(in.lock.file)), d.colours(out)))
+	in.tellHost(out, d)
+	return nil
+}
+
+func newTrustRevokeCmd(d *deps) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "revoke [flags]",
+		Short: "Take back what you agreed to here",
+		Long: `Revoke forgets every lock that you agreed to in the current directory, or with
+--all everywhere: the next launch asks again. Sandboxes that run go on.`,
+		Example: `  lazaret trust revoke
+  lazaret trust revoke --all`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			store, err := d.trustStore()
+			if err != nil {
+				return err
+			}
+			where := d.cwd
+			if all {
+				where = ""
+			}
+			locks, err := store.Revoke(where)
+			for _, l := range locks {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: taken back\n", config.Show(d.tilde(l)))
+			}
+			if err == nil && len(locks) == 0 {
+				fmt.Fprintln(cmd.ErrOrStderr(), "lazaret: note: there was nothing to take back")
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "everywhere, not only here")
+	return cmd
+}
+
+func newTrustListCmd(d *deps) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list [flags]",
+		Short: "List the locks that you agreed to",
+		Long: `List prints every lock that you agreed to on this machine. It changes nothing,
+and does not look whether the locks are still what they were.`,
+		Example: `  lazaret trust list`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			store, err := d.trustStore()
+			if err != nil {
+				return err
+			}
+			list, unreadable, err := store.List()
+			if err != nil {
+				return err
+			}
+			if unreadable > 0 {
+				fmt.Fprintf(cmd.ErrOrStderr(), "lazaret: warning: %s cannot be read and counts for nothing\n", count(unreadable, "record"))
+			}
+			return listTrust(cmd.OutOrStdout(), d, list, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+func listTrust(out io.Writer, d *deps, list []trust.Record, asJSON bool) error {
+	if asJSON {
+		type entry struct {
+			Workspace string    `json:"workspace"`
+			Lock      string    `json:"lock"`
+			Digest    string    `json:"digest"`
+			Since     time.Time `json:"since"`
+		}
+		entries := make([]entry, 0, len(list))
+		for _, r := range list {
+			entries = append(entries, entry{r.Workspace, r.Lock, r.Digest, r.Since})
+		}
+		return json.NewEncoder(out).Encode(entries)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "WORKSPACE\tLOCK\tCONTENT\tSINCE")
+	for _, r := range list {
+		fmt.Fprintf(w, "%s\t%s\t%.19s\t%s\n", config.Show(d.tilde(r.Workspace)), config.Show(d.tilde(r.Lock)), r.Digest, when(r.Since))
+	}
+	return w.Flush()
+}
+
+func when(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
+
+// trustStore is where the records of trust lie.
+func (d *deps) trustStore() (trust.Store, error) {
+	if d.stateDir() == "" {
+		return trust.Store{}, errors.New("there is no home directory to keep records of trust in: HOME is not set")
+	}
+	return trust.NewStore(d.stateDir() + "/trust"), nil
+}
+
+// profileNames lists a lock's profiles, sorted.
+func profileNames(f *lock.File) []string { return slices.Sorted(maps.Keys(f.Profiles)) }

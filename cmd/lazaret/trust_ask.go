@@ -1,0 +1,192 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+
+	"lazaret/lock"
+	"lazaret/lock/config"
+)
+
+// notTrusted is a lock that nobody here has agreed to.
+type notTrusted struct {
+	what string
+	lock lockFile
+	said bool // the person was asked, and said no
+}
+
+func (e *notTrusted) Error() string { return e.what }
+
+// Hint is the next command.
+func (e *notTrusted) Hint() string {
+	if e.said {
+		return ""
+	}
+	run := "lazaret trust"
+	if e.lock.given != "" {
+		run += " --lock " + config.Show(e.lock.given)
+	}
+	return fmt.Sprintf("review it with %q; on a terminal it asks, and --yes agrees without asking", run)
+}
+
+// what says in one line why there is a question.
+func (in inquiry) what(d *deps) string {
+	shown := config.Show(in.lock.shown)
+	switch {
+	case in.First:
+		return fmt.Sprintf("%s: you have not agreed to what it grants in %s", shown, config.Show(d.tilde(d.cwd)))
+	case len(in.Changes) > 0:
+		n := lock.Alarms(in.Changes)
+		more := ""
+		if n > 0 {
+			more = fmt.Sprintf(", %d of them grant more of this machine", n)
+			if n == 1 {
+				more = ", 1 of them grants more of this machine"
+			}
+		}
+		return fmt.Sprintf("%s: it is not what you agreed to on %s: %s%s", shown, when(in.Since), count(len(in.Changes), "change"), more)
+	case len(in.Moved) > 0:
+		return fmt.Sprintf("%s: what it mounts leads elsewhere than when you agreed to it on %s", shown, when(in.since))
+	}
+	s := in.shared[0]
+	return fmt.Sprintf("profile %s keeps its state in %s, %s", s.profile, config.Show(d.tilde(s.dir)), s.by(d))
+}
+
+func (s sharedState) by(d *deps) string {
+	if len(s.others) == 0 {
+		return "where something lies that no workspace is known to have put there"
+	}
+	names := make([]string, len(s.others))
+	for i, o := range s.others {
+		names[i] = config.Show(d.tilde(o))
+	}
+	return "which was used in " + strings.Join(names, ", ")
+}
+
+// ask asks on the terminal. Without one, or without a yes, it is an error.
+func (in inquiry) ask(cmd *cobra.Command, d *deps) error {
+	stdin, _, _ := files(cmd)
+	if stdin == nil || !term.IsTerminal(int(stdin.Fd())) {
+		return &notTrusted{what: in.what(d), lock: in.lock}
+	}
+	// A question goes to the terminal, wherever the output goes.
+	to, err := os.OpenFile("/dev/tty", os.O_WRONLY|unix.O_NOCTTY, 0)
+	if err != nil {
+		return &notTrusted{what: in.what(d), lock: in.lock}
+	}
+	defer to.Close()
+	in.tell(to, d)
+	// What was typed before the question was there is no answer to it.
+	if err := unix.IoctlSetInt(int(stdin.Fd()), unix.TCFLSH, unix.TCIFLUSH); err != nil {
+		return fmt.Errorf("asking: %w", err)
+	}
+	fmt.Fprintf(to, "Do you agree? [y/N] ")
+	answer := make([]byte, 64)
+	n, err := stdin.Read(answer)
+	if err != nil && err != io.EOF {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	switch strings.ToLower(strings.TrimSpace(string(answer[:n]))) {
+	case "y", "yes":
+		return nil
+	}
+	return &notTrusted{what: "you did not agree, so nothing was done", lock: in.lock, said: true}
+}
+
+// tell writes what is to be agreed to. What grants something of this machine
+// is never left out.
+func (in inquiry) tell(w io.Writer, d *deps) {
+	fmt.Fprintf(w, "%s\n", in.what(d))
+	if len(in.Changes) > 0 {
+		list, left := digest(in.Changes)
+		if len(list) > 0 {
+			fmt.Fprintf(w, "\n%s", highlight(lock.Text(list), d.colours(w)))
+		}
+		if left > 0 {
+			fmt.Fprintf(w, "\n  … and %s that grant nothing of this machine: lazaret trust show\n", count(left, "line"))
+		}
+	}
+	in.tellHost(w, d)
+	if n := lock.Alarms(in.Changes); n > 0 {
+		fmt.Fprintf(w, "\n%s marked ! %s of this machine.\n", count(n, "line"), map[bool]string{true: "grants something", false: "grant something"}[n == 1])
+	}
+	fmt.Fprintln(w)
+}
+
+// digest leaves out what a person need not weigh before they agree, and cuts
+// what is too long to be read: a lock of a thousand harmless lines must not
+// hide the one that matters.
+func digest(all []lock.Change) (list []lock.Change, left int) {
+	const lines, columns = 60, 400
+	for _, c := range all {
+		if !c.Alarm && (c.Quiet() || ofThisBuild(c) || len(list) >= lines) {
+			left++
+			continue
+		}
+		if n := utf8.RuneCountInString(c.Text); n > columns {
+			c.Text = string([]rune(c.Text)[:columns]) + fmt.Sprintf("… (%d more characters)", n-columns)
+		}
+		list = append(list, c)
+	}
+	return list, left
+}
+
+// ofThisBuild reports whether the change is about the pins of lazaret's own
+// programs. Launch takes none but this build's, whatever the lock says.
+func ofThisBuild(c lock.Change) bool {
+	key := c.Parts[0].Key
+	return strings.HasPrefix(key, "sidecar.") || strings.HasPrefix(key, "escalate.")
+}
+
+// tellHost says what the lock's words mean on this machine, where that is more
+// than they say.
+func (in inquiry) tellHost(w io.Writer, d *deps) {
+	var lines []string
+	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	for _, m := range in.Moved {
+		if m.Was == "" {
+			say("! + %s: %s leads to %s", m.Profile, config.Show(m.Target), config.Show(m.Is))
+		} else {
+			say("! ~ %s: %s led to %s, leads to %s", m.Profile, config.Show(m.Target), config.Show(m.Was), config.Show(m.Is))
+		}
+	}
+	for _, profile := range profileNames(in.lock.file) {
+		for _, l := range in.leads[profile] {
+			if l.Linked {
+				say("! %s: %s leads to %s, by a symlink", profile, config.Show(l.Source), config.Show(l.Path))
+			}
+			if l.Socket {
+				say("! %s: %s is a socket: the sandbox can give orders to what listens there", profile, config.Show(l.Path))
+			}
+			for _, s := range l.Inside {
+				say("! %s: %s holds the socket %s: the sandbox can give orders to what listens there", profile, config.Show(l.Path), config.Show(s))
+			}
+		}
+		if err := in.failed[profile]; err != nil {
+			say("  %s: cannot be launched as things are: %s", profile, config.Show(err.Error()))
+		}
+	}
+	for _, s := range in.shared {
+		say("! %s: state in %s, %s: what an agent left there is read and run here, and the other way round", s.profile, config.Show(d.tilde(s.dir)), s.by(d))
+	}
+	reads := func(name string) bool { return in.lock.file.Profiles[name].Git.Mode != "none" }
+	if slices.ContainsFunc(profileNames(in.lock.file), reads) {
+		for _, key := range d.gitCredentials() {
+			say("! the sandbox reads .git/config, and %s there holds credentials", config.Show(key))
+		}
+	}
+	for _, n := range in.notes {
+		say("  %s", n)
+	}
+	if len(lines) > 0 {
+		fmt.Fprintf(w, "\n%s", highlight("on this machine\n"+strings.Join(lines, "\n")+"\n", d.colours(w)))
+	}
+}
