@@ -71,9 +71,14 @@ func follow(in io.Reader, out io.Writer, save string, strict bool) (bool, error)
 	return failed == 0 && passed > 0, nil
 }
 
-// show prints what did not pass, with all that it said.
+// show prints what did not pass: a failure with all that it said, a skipped
+// test with its reason.
 func show(out io.Writer, r Result) {
-	if r.Outcome != Passed {
+	switch r.Outcome {
+	case Passed:
+	case Skipped:
+		fmt.Fprintf(out, "skip %s%s\n", r.Name(), r.Reason())
+	default:
 		fmt.Fprintf(out, "--- %s: %s (%.2fs)\n%s", r.Outcome, r.Name(), r.Seconds, r.Output)
 	}
 }

@@ -41,6 +41,18 @@ func (r Result) Name() string {
 	return r.Package + " " + r.Test
 }
 
+// Reason is what a skipped test said last, after a colon, or nothing.
+func (r Result) Reason() string {
+	reason := ""
+	for line := range strings.Lines(r.Output) {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "===") && !strings.HasPrefix(line, "---") {
+			reason = ": " + line
+		}
+	}
+	return reason
+}
+
 // event is a line of the stream (go doc test2json).
 type event struct {
 	Action      string
