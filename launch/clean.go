@@ -69,6 +69,10 @@ func cleanRun(ctx context.Context, c *claim, e Env) (undone []string, err error)
 			return nil, err
 		}
 		u.podman = podman.Engine{Podman: pod.Path, Runsc: runsc.Path, RuntimeFlags: []string{"ignore-cgroups"}}
+		// Only a network needs the other runtime; without one, removing what
+		// it made fails, and says so.
+		runc, _ := routerRuntime(c.Workspace)
+		u.router = podman.Engine{Podman: pod.Path, Runsc: runc.Path}
 		u.env = hostEnviron(podmanEnviron(e.Getenv), c.dir)
 		// The run may have been killed before it wrote its configuration.
 		if err := os.WriteFile(filepath.Join(c.dir, confFile), []byte(podman.Conf), 0o600); err != nil {

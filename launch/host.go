@@ -34,6 +34,8 @@ type Host struct {
 	Lazaret    string // this program, to be started again as the helper
 	Podman     Tool
 	Runsc      Tool
+	Runc       Tool   // the router's runtime; zero where nothing is reachable
+	Uplink     string // podman's rootless network: slirp4netns or pasta
 	SELinux    bool
 	Terminal   bool // stdin and stdout are terminals
 	TermEnv    map[string]string
@@ -115,6 +117,14 @@ func Probe(f *lock.File, profile string, e Env) (Host, error) {
 	}
 	if h.Podman, h.Runsc, err = findTools(h.CacheDir, e.Getenv("PATH"), h.Workspace); err != nil {
 		return Host{}, err
+	}
+	if needs.Sidecar {
+		if h.Runc, err = routerRuntime(h.Workspace); err != nil {
+			return Host{}, err
+		}
+		if h.Uplink, err = uplinkKind(h.Podman, h.Workspace); err != nil {
+			return Host{}, err
+		}
 	}
 	h.Environ = podmanEnviron(e.Getenv)
 	if h.Secrets, err = secrets(profile, needs.Env, e.LookupEnv); err != nil {

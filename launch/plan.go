@@ -21,6 +21,9 @@ type Options struct {
 	Command   []string // after --; empty: the profile's, else the image's
 	Ephemeral bool     // persistent directories start empty and are not kept
 	Helpers   lock.Helpers
+	// EndWithoutNetwork ends the sandbox when its router dies; else it goes on
+	// without a network.
+	EndWithoutNetwork bool
 }
 
 // Plan is what this host will do, in the order it will do it.
@@ -32,6 +35,7 @@ type Plan struct {
 	Notices []string // what the person should know before it starts
 
 	control control
+	uplink  *uplink // nil: no network at all
 }
 
 // Resolve turns a lock and the facts of a host into a Plan. It touches nothing.
@@ -70,6 +74,9 @@ func Resolve(f *lock.File, profile string, h Host, o Options) (*Plan, error) {
 		return nil, err
 	}
 	r.base()
+	if err := r.network(); err != nil {
+		return nil, err
+	}
 	r.image(pinned)
 	mounts := r.mounts()
 	return plan, r.sandbox(pinned, mounts)
@@ -98,10 +105,6 @@ func (r *resolver) unsupported() error {
 	if len(kept) > 0 && !r.opts.Ephemeral {
 		return refuse(fmt.Sprintf("\"lazaret launch --ephemeral %s\" starts it without keeping anything", name),
 			"profiles.%s.persistent_dirs: this version cannot keep %s", name, strings.Join(kept, ", "))
-	}
-	n := r.profile.Network
-	if len(n.Allow)+len(n.Hosts)+len(r.profile.Ports) > 0 {
-		r.notice("no network: this version has no egress router yet, so nothing is reachable")
 	}
 	if r.profile.Escalation.Enabled {
 		r.notice("no escalation: this version cannot ask for host commands yet")
@@ -163,6 +166,9 @@ func (r *resolver) sandbox(pinned lock.PlatformImage, mounts []podman.Mount) err
 		Env:          map[string]string{},
 		Mounts:       mounts,
 		Capabilities: r.profile.Capabilities,
+	}
+	if r.uplink != nil {
+		run.Network, run.DNS = "ns:"+late(netnsValue), cable().Router4.String()
 	}
 	maps.Copy(run.Env, r.Host.TermEnv)
 	if r.profile.Git.Mode != "none" {

@@ -45,6 +45,9 @@ var (
 // Container is the name of the run's sandbox in podman.
 func (r Record) Container() string { return "lazaret-" + r.Profile + "-" + r.ID }
 
+// Sidecar is the name of the run's router in podman.
+func (r Record) Sidecar() string { return r.Container() + "-net" }
+
 func (r Record) check(id string) error {
 	switch {
 	case r.ID != id || !idPattern.MatchString(r.ID):

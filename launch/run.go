@@ -11,6 +11,7 @@ import (
 
 	"lazaret/internal/proc"
 	"lazaret/internal/step"
+	"lazaret/launch/podman"
 	"lazaret/launch/term"
 )
 
@@ -88,7 +89,19 @@ func (r *run) up(ctx context.Context) (step.Values, error) {
 		Run: r.claim.ID, Journal: r.claim.journal, Now: time.Now,
 		Do: r.do, Undo: r.undo, Observe: r.io.Observe,
 	}
-	return r.runner.Up(ctx, r.plan.Steps)
+	u := r.plan.uplink
+	if u == nil {
+		return r.runner.Up(ctx, r.plan.Steps)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	u.emit, u.end = r.runner.Emit, cancel
+	values, err := r.runner.Up(ctx, r.plan.Steps)
+	u.finish()
+	if errors.Is(context.Cause(ctx), ErrNetworkLost) {
+		err = ErrNetworkLost
+	}
+	return values, err
 }
 
 func (r *run) startHelper(ctx context.Context, conf string) (err error) {
@@ -120,7 +133,7 @@ func (r *run) do(ctx context.Context, s step.Step, in step.Values) (step.Values,
 
 func (r *run) undo(ctx context.Context, u step.Undo) error {
 	x := undoer{
-		record: r.claim.Record, runs: filepath.Dir(r.claim.dir), cache: r.plan.Host.CacheDir, podman: r.plan.Engine,
+		record: r.claim.Record, runs: filepath.Dir(r.claim.dir), cache: r.plan.Host.CacheDir, podman: r.plan.Engine, router: podman.Engine{Podman: r.plan.Host.Podman.Path, Runsc: r.plan.Host.Runc.Path},
 		env: hostEnviron(r.plan.Host.Environ, r.claim.dir), helper: r.helper,
 	}
 	return x.undo(ctx, u)

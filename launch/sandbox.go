@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -31,13 +32,22 @@ const exitValue = "sandbox.exit"
 // secretValue is the Value that holds a variable of the host.
 func secretValue(name string) string { return "env." + name }
 
+// late stands in a plan for a Value that only execution knows.
+func late(value string) string { return "<" + value + ">" }
+
+func (o Sandbox) container() container {
+	return container{o.Run.Name, o.Engine.Remove(o.Run.Name), o.Environ}
+}
+
 // secretsFile is where podman finds the secrets: its descriptor 3.
 const secretsFile = "/proc/self/fd/3"
 
 // Do starts the sandbox and gives its exit status as a Value.
 func (o Sandbox) Do(ctx context.Context, in step.Values) (step.Values, error) {
+	run := o.Run
+	run.Network = strings.ReplaceAll(run.Network, late(netnsValue), in[netnsValue])
 	cmd := proc.Cmd{
-		Argv:  o.Engine.Run(o.Run),
+		Argv:  o.Engine.Run(run),
 		Env:   o.Environ,
 		Stdin: o.stdio[0], Stdout: o.stdio[1], Stderr: o.stdio[2],
 	}

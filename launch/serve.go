@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,10 +24,17 @@ type server struct {
 	encMu sync.Mutex
 	enc   *json.Encoder
 
-	mu        sync.Mutex
-	cancels   map[int]context.CancelFunc
-	sandboxes map[string]Sandbox // started, and perhaps still there
-	requests  sync.WaitGroup
+	mu         sync.Mutex
+	cancels    map[int]context.CancelFunc
+	containers []container // started, and perhaps still there, oldest first
+	requests   sync.WaitGroup
+}
+
+// container is one that the helper started, with what removes it.
+type container struct {
+	name   string
+	remove []string
+	env    []string
 }
 
 // ServeHelper is the helper: it performs what conn asks for until conn ends,
@@ -47,7 +55,7 @@ func ServeHelper(conn, lock *os.File, stdio [3]*os.File) error {
 	if _, err := lock.WriteAt([]byte(name), 0); err != nil {
 		return fmt.Errorf("naming the helper: %w", err)
 	}
-	s := &server{stdio: stdio, enc: json.NewEncoder(conn), cancels: map[int]context.CancelFunc{}, sandboxes: map[string]Sandbox{}}
+	s := &server{stdio: stdio, enc: json.NewEncoder(conn), cancels: map[int]context.CancelFunc{}}
 	s.reply(reply{})
 	d := json.NewDecoder(conn)
 	for {
@@ -90,10 +98,12 @@ func (s *server) perform(ctx context.Context, r request) (step.Values, error) {
 	if err != nil {
 		return nil, err
 	}
-	if sb, ok := op.(Sandbox); ok {
+	if c, ok := op.(interface{ container() container }); ok {
 		s.mu.Lock()
-		s.sandboxes[sb.Run.Name] = sb
+		s.containers = append(s.containers, c.container())
 		s.mu.Unlock()
+	}
+	if sb, ok := op.(Sandbox); ok {
 		sb.stdio = s.stdio
 		op = sb
 	}
@@ -114,36 +124,40 @@ func (s *server) reply(r reply) {
 	s.enc.Encode(r) // lazaret may be gone; end() is next then
 }
 
-// remove removes a sandbox that this helper started.
+// remove removes a container that this helper started.
 func (s *server) remove(ctx context.Context, name string) error {
 	s.mu.Lock()
-	sb, ok := s.sandboxes[name]
-	s.mu.Unlock()
-	if !ok {
+	is := func(c container) bool { return c.name == name }
+	i := slices.IndexFunc(s.containers, is)
+	if i < 0 {
+		s.mu.Unlock()
 		return nil
 	}
-	if _, err := proc.Output(ctx, proc.Cmd{Argv: sb.Engine.Remove(name), Env: sb.Environ}); err != nil {
+	c := s.containers[i]
+	s.mu.Unlock()
+	if _, err := proc.Output(ctx, proc.Cmd{Argv: c.remove, Env: c.env}); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	delete(s.sandboxes, name)
+	s.containers = slices.DeleteFunc(s.containers, is)
 	s.mu.Unlock()
 	return nil
 }
 
 // end takes down what is left once lazaret is gone or done: first the
-// requests under way, then the sandboxes. The mounts go with the process.
+// requests under way, then the containers, newest first: the sandbox before
+// its router. The mounts go with the process.
 func (s *server) end() error {
 	s.mu.Lock()
 	for _, cancel := range s.cancels {
 		cancel()
 	}
 	var names []string
-	for name := range s.sandboxes {
-		names = append(names, name)
-	}
 	s.mu.Unlock()
 	s.requests.Wait()
+	for _, c := range slices.Backward(s.containers) {
+		names = append(names, c.name)
+	}
 	var errs []error
 	for _, name := range names {
 		var err error

@@ -38,9 +38,10 @@ const (
 // what this run could have journalled and nothing else.
 type undoer struct {
 	record Record
-	runs   string // where the records lie
-	cache  string // the cache directory
-	podman podman.Engine
+	runs   string        // where the records lie
+	cache  string        // the cache directory
+	podman podman.Engine // of the sandbox
+	router podman.Engine // of its router
 	env    []string
 	// helper, when set, removes containers where they were made.
 	helper *helper
@@ -49,10 +50,13 @@ type undoer struct {
 func (u *undoer) undo(ctx context.Context, x step.Undo) error {
 	switch x.Kind {
 	case undoContainer:
-		if x.Base != "" || x.Name != u.record.Container() {
-			return fmt.Errorf("refusing to remove container %q, which is not of this run", x.Name)
+		switch {
+		case x.Base == "" && x.Name == u.record.Container():
+			return u.removeContainer(ctx, u.podman, x.Name)
+		case x.Base == "" && x.Name == u.record.Sidecar():
+			return u.removeContainer(ctx, u.router, x.Name)
 		}
-		return u.removeContainer(ctx, x.Name)
+		return fmt.Errorf("refusing to remove container %q, which is not of this run", x.Name)
 	case undoRmdir:
 		if x.Base != baseWorkspace || !slices.Contains(maskTargets, "/workspace/"+x.Name) {
 			return fmt.Errorf("refusing to remove directory %q, which is no mask", x.Name)
@@ -64,7 +68,7 @@ func (u *undoer) undo(ctx context.Context, x step.Undo) error {
 		}
 		return rmdir(u.record.Workspace, x.Name)
 	case undoTree:
-		if x.Base != baseCache || x.Name != layoutName(u.record.ID) {
+		if x.Base != baseCache || x.Name != layoutName(u.record.ID) && x.Name != sidecarLayoutName(u.record.ID) {
 			return fmt.Errorf("refusing to remove %q, which is not of this run", x.Name)
 		}
 		if err := removeTree(u.cache, x.Name); !errors.Is(err, fs.ErrNotExist) {
@@ -82,7 +86,7 @@ func (u *undoer) undo(ctx context.Context, x step.Undo) error {
 
 // removeContainer removes a container, and tries again where the first time
 // fails: after the death of its conmon, it does.
-func (u *undoer) removeContainer(ctx context.Context, name string) error {
+func (u *undoer) removeContainer(ctx context.Context, engine podman.Engine, name string) error {
 	if u.helper != nil {
 		if err := u.helper.remove(ctx, name); err == nil {
 			return nil
@@ -90,7 +94,7 @@ func (u *undoer) removeContainer(ctx context.Context, name string) error {
 	}
 	var err error
 	for range 3 {
-		if _, err = proc.Output(ctx, proc.Cmd{Argv: u.podman.Remove(name), Env: u.env, Dir: "/"}); err == nil {
+		if _, err = proc.Output(ctx, proc.Cmd{Argv: engine.Remove(name), Env: u.env, Dir: "/"}); err == nil {
 			return nil
 		}
 		select {

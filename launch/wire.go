@@ -66,6 +66,16 @@ func opKind(op step.Op) (string, error) {
 		return "image", nil
 	case Sandbox:
 		return "sandbox", nil
+	case HostNetwork:
+		return "host-network", nil
+	case SidecarImage:
+		return "sidecar-image", nil
+	case Router:
+		return "router", nil
+	case Cable:
+		return "cable", nil
+	case Publish:
+		return "publish", nil
 	}
 	return "", fmt.Errorf("%T is not an operation of the helper", op)
 }
@@ -78,6 +88,16 @@ func decodeOp(kind string, raw json.RawMessage) (step.Op, error) {
 		return decode[Image](raw)
 	case "sandbox":
 		return decode[Sandbox](raw)
+	case "host-network":
+		return decode[HostNetwork](raw)
+	case "sidecar-image":
+		return decode[SidecarImage](raw)
+	case "router":
+		return decode[Router](raw)
+	case "cable":
+		return decode[Cable](raw)
+	case "publish":
+		return decode[Publish](raw)
 	}
 	return nil, fmt.Errorf("the helper knows no operation %q", kind)
 }

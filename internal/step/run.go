@@ -124,6 +124,10 @@ func (r *Runner) Down(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// Emit adds an event that belongs to no change of a step's state, such as
+// something that happens while one runs.
+func (r *Runner) Emit(e Event) { r.emit(e) }
+
 func (r *Runner) push(name string, u Undo) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -70,6 +70,7 @@ const (
 	Failed = "failed" // the step failed
 	Undone = "undone" // one undo was performed
 	Notice = "notice" // something a person should know
+	Denied = "denied" // the sandbox tried what it may not
 )
 
 // Event is one entry of the stream that progress, trace and audit read.

@@ -4,6 +4,7 @@
 package podman
 
 import (
+	"cmp"
 	"encoding/csv"
 	"slices"
 	"strconv"
@@ -78,6 +79,8 @@ type Run struct {
 	Workdir      string
 	Command      []string // whole: the image's entrypoint is not used
 	TTY          bool
+	Network      string            // "": none; else as --network takes it
+	DNS          string            // the only name server, where there is a network
 	Env          map[string]string // literal values
 	EnvFile      string            // "" or a file of NAME=value lines
 	Mounts       []Mount           // in mount order
@@ -95,7 +98,7 @@ func (e Engine) Run(r Run) []string {
 		"--name", r.Name,
 		"--hostname", r.Hostname,
 		"--pull=never",
-		"--network=none",
+		"--network=" + cmp.Or(r.Network, "none"),
 		"--no-hosts",
 		"--http-proxy=false",
 		"--image-volume=ignore",
@@ -107,6 +110,9 @@ func (e Engine) Run(r Run) []string {
 		"--workdir", r.Workdir,
 		"--entrypoint=",
 		"--cap-drop=all",
+	}
+	if r.Network != "" {
+		a = append(a, "--dns="+r.DNS, "--dns-search=.")
 	}
 	for _, c := range r.Capabilities {
 		a = append(a, "--cap-add="+c)

@@ -1,0 +1,330 @@
+package launch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"lazaret/image"
+	"lazaret/internal/proc"
+	"lazaret/internal/step"
+	"lazaret/launch/podman"
+	"lazaret/sidecar"
+)
+
+// HostNetwork looks at the network that the router's uplink will use.
+type HostNetwork struct{}
+
+// Do gives the host's addresses, and whether it has IPv6.
+func (HostNetwork) Do(context.Context, step.Values) (step.Values, error) {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, fmt.Errorf("looking at this machine's addresses: %w", err)
+	}
+	var list []string
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			list = append(list, p.Addr().Unmap().WithZone("").String())
+		}
+	}
+	slices.Sort(list)
+	out := step.Values{addrsValue: strings.Join(slices.Compact(list), " ")}
+	routes, err := netlink.RouteListFiltered(unix.AF_INET6, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
+	if err == nil && slices.ContainsFunc(routes, func(r netlink.Route) bool {
+		ones := 0
+		if r.Dst != nil {
+			ones, _ = r.Dst.Mask.Size()
+		}
+		return ones == 0 && r.Type == unix.RTN_UNICAST
+	}) {
+		out[sixValue] = "yes"
+	}
+	return out, nil
+}
+
+// Show says what is looked at.
+func (HostNetwork) Show() []string {
+	return []string{"look at this machine's addresses and IPv6 route"}
+}
+
+// SidecarImage makes the router's image present in podman's storage.
+type SidecarImage struct {
+	Engine   podman.Engine
+	Environ  []string
+	Platform string
+	Config   string // the image id that the lock pins
+	Layout   string // where it is laid out for podman to pull
+}
+
+func sidecarLayoutName(id string) string { return "layout-net-" + id }
+
+// Do loads the image that this build carries, where podman does not have it,
+// and refuses another.
+func (o SidecarImage) Do(ctx context.Context, _ step.Values) (step.Values, error) {
+	img, err := o.inspect(ctx)
+	if err != nil {
+		if err := o.load(ctx); err != nil {
+			return nil, fmt.Errorf("loading the network sidecar: %w", err)
+		}
+		if img, err = o.inspect(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if got := "sha256:" + strings.TrimPrefix(img.ID, "sha256:"); got != o.Config {
+		return nil, refuse(`run "lazaret lock" and review the difference`, "IMAGE ID MISMATCH of the network sidecar: the lock pins %s, podman has %s", o.Config, got)
+	}
+	if obeyed := image.ObeyedAnnotations(img.Annotations); len(obeyed) > 0 {
+		return nil, refuse("remove it with \"podman image rm "+o.Config+"\"", "the network sidecar's image carries settings for the runtime")
+	}
+	return nil, nil
+}
+
+func (o SidecarImage) inspectArgv() []string {
+	return o.Engine.Argv("image", "inspect", "--format=json", o.Config)
+}
+
+func (o SidecarImage) pullArgv() []string {
+	return o.Engine.Argv("pull", "--quiet", "oci:"+sidecarLocalName)
+}
+
+const sidecarLocalName = "lazaret/sidecar"
+
+func (o SidecarImage) inspect(ctx context.Context) (inspected, error) {
+	out, err := proc.Output(ctx, proc.Cmd{Argv: o.inspectArgv(), Env: o.Environ})
+	if err != nil {
+		return inspected{}, err
+	}
+	var list []inspected
+	if err := json.Unmarshal(out, &list); err != nil || len(list) != 1 {
+		return inspected{}, fmt.Errorf("reading podman's answer about image %s: %v", o.Config, err)
+	}
+	return list[0], nil
+}
+
+func (o SidecarImage) load(ctx context.Context) error {
+	img, err := image.Sidecar(o.Platform)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(o.Layout, sidecarLocalName)
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return err
+	}
+	defer removeTree(filepath.Split(o.Layout))
+	if err := image.WriteLayout(dir, img, ""); err != nil {
+		return err
+	}
+	_, err = proc.Output(ctx, proc.Cmd{Argv: o.pullArgv(), Env: o.Environ, Dir: o.Layout})
+	return err
+}
+
+// Show gives the commands.
+func (o SidecarImage) Show() []string {
+	return []string{
+		shown(o.inspectArgv()...),
+		"if it is not there: lay the sidecar out at " + shown(filepath.Join(o.Layout, sidecarLocalName)),
+		"if it is not there: " + shown(o.pullArgv()...),
+	}
+}
+
+// Router starts the router's container.
+type Router struct {
+	Engine  podman.Engine
+	Environ []string
+	Run     podman.Router
+}
+
+// Do starts it and does not wait for more.
+func (o Router) Do(ctx context.Context, _ step.Values) (step.Values, error) {
+	_, err := proc.Output(ctx, proc.Cmd{Argv: o.Engine.Router(o.Run), Env: o.Environ})
+	return nil, err
+}
+
+// Show gives the command.
+func (o Router) Show() []string { return []string{shown(o.Engine.Router(o.Run)...)} }
+
+func (o Router) container() container {
+	return container{o.Run.Name, o.Engine.Remove(o.Run.Name), o.Environ}
+}
+
+// Cable makes the sandbox's network namespace and the cable from it to the
+// router: before the sandbox starts, since gVisor takes over then what it
+// finds, and nothing that comes later.
+type Cable struct{ Link sidecar.Link }
+
+// Do gives the namespace as a path that lives as long as the helper.
+func (o Cable) Do(_ context.Context, in step.Values) (step.Values, error) {
+	pid, err := strconv.Atoi(in[pidValue])
+	if err != nil {
+		return nil, err
+	}
+	mtu, err := strconv.Atoi(in[mtuValue])
+	if err != nil {
+		return nil, err
+	}
+	router, err := routerNetns(pid)
+	if err != nil {
+		return nil, err
+	}
+	// Not kept: with the router's process, its namespace shall go.
+	defer unix.Close(router)
+	var box int
+	err = inNetns(router, func() error {
+		box, err = newNetns()
+		if err != nil {
+			return fmt.Errorf("making the sandbox's network namespace: %w", err)
+		}
+		return o.routerEnd(box, mtu, in[sixValue] != "")
+	})
+	if err == nil {
+		err = inNetns(box, func() error { return o.boxEnd(mtu, in[sixValue] != "") })
+	}
+	if err != nil {
+		return nil, fmt.Errorf("connecting the sandbox to its router: %w", err)
+	}
+	return step.Values{netnsValue: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), box)}, nil
+}
+
+// routerNetns opens the namespace of the router, which is not the host's.
+func routerNetns(pid int) (int, error) {
+	fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/net", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("finding the network sidecar's namespace: %w", err)
+	}
+	var own, its unix.Stat_t
+	if err := errors.Join(unix.Stat("/proc/self/ns/net", &own), unix.Fstat(fd, &its)); err != nil || own.Ino == its.Ino {
+		unix.Close(fd)
+		return -1, fmt.Errorf("the network sidecar, process %d, has no network namespace of its own: %w", pid, errors.Join(err, errors.ErrUnsupported))
+	}
+	return fd, nil
+}
+
+// inNetns runs f on a thread in a network namespace. The thread is not used
+// again: it ends with the goroutine.
+func inNetns(fd int, f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		if err := unix.Setns(fd, unix.CLONE_NEWNET); err != nil {
+			done <- err
+			return
+		}
+		done <- f()
+	}()
+	return <-done
+}
+
+// newNetns makes a namespace. Its descriptor is a number and not a file, which
+// would be closed when nothing refers to it any more: podman will.
+func newNetns() (int, error) {
+	var fd int
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		if err == nil {
+			fd, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		}
+		done <- err
+	}()
+	return fd, <-done
+}
+
+// routerEnd makes the cable and the router's end of it, which believes nothing
+// that comes through it, before it is up.
+func (o Cable) routerEnd(box, mtu int, six bool) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU = routerLink, mtu
+	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerMTU: uint32(mtu), PeerNamespace: netlink.NsFd(box)}); err != nil {
+		return fmt.Errorf("making a veth: %w", err)
+	}
+	for name, v := range sidecar.LinkSysctls(routerLink, six) {
+		if err := os.WriteFile(filepath.Join("/proc/sys/net", name), []byte(v), 0); err != nil && !(errors.Is(err, os.ErrNotExist) && strings.HasPrefix(name, "ipv6/")) {
+			return err
+		}
+	}
+	link, err := netlink.LinkByName(routerLink)
+	if err != nil {
+		return err
+	}
+	if err := addresses(link, six, o.Link.Router4, o.Link.Router6); err != nil {
+		return err
+	}
+	return netlink.LinkSetUp(link)
+}
+
+func (o Cable) boxEnd(mtu int, six bool) error {
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	if err := netlink.LinkSetUp(lo); err != nil {
+		return err
+	}
+	link, err := netlink.LinkByName("eth0")
+	if err != nil {
+		return err
+	}
+	if err := addresses(link, six, o.Link.Box4, o.Link.Box6); err != nil {
+		return err
+	}
+	if err := netlink.LinkSetUp(link); err != nil {
+		return err
+	}
+	for _, via := range []netip.Addr{o.Link.Router4, o.Link.Router6} {
+		if via.Is6() && !six {
+			continue
+		}
+		family, zero := unix.AF_INET, net.IPv4zero
+		if via.Is6() {
+			family, zero = unix.AF_INET6, net.IPv6zero
+		}
+		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Family: family, Gw: via.AsSlice(),
+			Dst: &net.IPNet{IP: zero, Mask: net.CIDRMask(0, via.BitLen())}}); err != nil {
+			return fmt.Errorf("adding the route to the router: %w", err)
+		}
+	}
+	return nil
+}
+
+func addresses(link netlink.Link, six bool, four, sixth netip.Addr) error {
+	for _, a := range []netip.Addr{four, sixth} {
+		bits := 30
+		if a.Is6() {
+			if !six {
+				continue
+			}
+			bits = 64
+		}
+		// Nobody else can have the address, so nobody is asked.
+		addr := &netlink.Addr{IPNet: &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(bits, a.BitLen())}, Flags: unix.IFA_F_NODAD}
+		if a.Is4() {
+			addr.Flags = 0
+		}
+		if err := netlink.AddrAdd(link, addr); err != nil {
+			return fmt.Errorf("adding address %s: %w", a, err)
+		}
+	}
+	return nil
+}
+
+// Show gives what ip(8) would be told.
+func (o Cable) Show() []string {
+	return []string{
+		"make a network namespace",
+		"ip link add " + routerLink + " netns <" + pidValue + "> mtu <" + mtuValue + "> type veth peer eth0 in it",
+		"ip addr add " + o.Link.Router4.String() + "/30 and " + o.Link.Box4.String() + "/30, and " + o.Link.Router6.String() + "/64 and " + o.Link.Box6.String() + "/64 where <" + sixValue + ">",
+	}
+}
