@@ -34,6 +34,9 @@ running, images and everything that persists stay.`,
 					errs = append(errs, fmt.Errorf("run %s: %w", c.ID, c.Err))
 					continue
 				}
+				if err := d.endSession(cmd.Context(), c.Record.Workspace); err != nil {
+					errs = append(errs, err)
+				}
 				fmt.Fprintf(cmd.OutOrStdout(), "%s: cleaned up (%s in %s)\n", c.ID, c.Record.Profile, config.Show(d.tilde(c.Record.Workspace)))
 			}
 			return errors.Join(errs...)

@@ -124,6 +124,13 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	for _, n := range plan.Notices {
 		fmt.Fprintf(talk, "lazaret: note: %s\n", n)
 	}
+	if err := d.beginSession(); err != nil {
+		return 0, err
+	}
+	defer d.endSession(context.WithoutCancel(cmd.Context()), d.cwd)
+	tell, again := warnings(talk, host.Terminal)
+	guard := &watch{dir: host.Workspace, tell: tell}
+	defer func() { again(guard.told) }()
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	w := newWaiting(newProgress(talk))
@@ -132,6 +139,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 		Stdin: stdin, Stdout: stdout, Stderr: stderr, Terminal: "/dev/tty",
 		Observe: func(e step.Event) error {
 			w.event(e)
+			guard.event(e)
 			if d.observe != nil {
 				return d.observe(e)
 			}

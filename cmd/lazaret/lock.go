@@ -76,6 +76,11 @@ what is out of date, and why, and exits with status 3.`,
 			if cmd.Flags().Changed("config") {
 				o.config = &override
 			}
+			if !o.check {
+				if err := d.askConfig(cmd, false); err != nil {
+					return err
+				}
+			}
 			return runLock(cmd.Context(), d, o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -153,7 +158,11 @@ func runLock(ctx context.Context, d *deps, o lockOptions, out, talk io.Writer) e
 			return fmt.Errorf("making a place for the lock: %w", err)
 		}
 	}
-	changed, err := lock.Write(path, file.Format())
+	write := lock.Write
+	if d.live(ctx, d.cwd) {
+		write = lock.WriteInPlace
+	}
+	changed, err := write(path, file.Format())
 	if err != nil {
 		return err
 	}

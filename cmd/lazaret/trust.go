@@ -18,9 +18,10 @@ import (
 )
 
 type trustOptions struct {
-	lock string
-	user bool
-	yes  bool
+	lock   string
+	user   bool
+	yes    bool
+	config bool
 }
 
 func (o *trustOptions) flags(cmd *cobra.Command) {
@@ -39,6 +40,9 @@ to the lock: launch obeys it only after you agreed to just this content, for
 just this directory, with its mounts leading where they lead now. It asks by
 itself on a terminal; elsewhere it fails until "lazaret trust" was run.
 
+Where lazaret.toml changed or appeared while a sandbox ran, the agent may have
+written it, and "lazaret lock" wants to know that it is yours: --config says so.
+
 Your answer is kept in ~/.local/state/lazaret/trust (XDG_STATE_HOME), and
 nothing else changes. Where nobody can answer, --yes agrees to what is shown,
 and LAZARET_TRUST=sha256:… in the environment of a launch allows one content:
@@ -50,6 +54,7 @@ and LAZARET_TRUST=sha256:… in the environment of a launch allows one content:
 		RunE: func(cmd *cobra.Command, _ []string) error { return runTrust(cmd, d, o) },
 	}
 	o.flags(cmd)
+	cmd.Flags().BoolVar(&o.config, "config", false, "agree that lazaret.toml is yours, after it changed while a sandbox ran")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "show what is agreed to, and do not ask")
 	cmd.AddCommand(newTrustShowCmd(d), newTrustRevokeCmd(d), newTrustListCmd(d))
 	return cmd
@@ -66,6 +71,17 @@ func (d *deps) openLock(o trustOptions) (lockFile, error) {
 }
 
 func runTrust(cmd *cobra.Command, d *deps, o trustOptions) error {
+	if o.config {
+		err := d.askConfig(cmd, o.yes)
+		var changed *changedConfig
+		if errors.As(err, &changed) {
+			return hinted{changed, `look at it, then "lazaret trust --config --yes" says that it is yours`}
+		}
+		if err == nil {
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: yours\n", lock.WorkspacePath)
+		}
+		return err
+	}
 	l, err := d.openLock(o)
 	if err != nil {
 		return err

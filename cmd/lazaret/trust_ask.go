@@ -84,21 +84,29 @@ func (in inquiry) ask(cmd *cobra.Command, d *deps) error {
 	}
 	defer to.Close()
 	in.tell(to, d)
-	// What was typed before the question was there is no answer to it.
-	if err := unix.IoctlSetInt(int(stdin.Fd()), unix.TCFLSH, unix.TCIFLUSH); err != nil {
-		return fmt.Errorf("asking: %w", err)
-	}
-	fmt.Fprintf(to, "Do you agree? [y/N] ")
-	answer := make([]byte, 64)
-	n, err := stdin.Read(answer)
-	if err != nil && err != io.EOF {
-		return fmt.Errorf("reading the answer: %w", err)
-	}
-	switch strings.ToLower(strings.TrimSpace(string(answer[:n]))) {
-	case "y", "yes":
+	switch ok, err := confirm(stdin, to, "Do you agree?"); {
+	case err != nil:
+		return err
+	case ok:
 		return nil
 	}
 	return &notTrusted{what: "you did not agree, so nothing was done", lock: in.lock, said: true}
+}
+
+// confirm asks and reads one line from the terminal. Whatever is not yes is no.
+func confirm(stdin *os.File, to io.Writer, question string) (bool, error) {
+	// What was typed before the question was there is no answer to it.
+	if err := unix.IoctlSetInt(int(stdin.Fd()), unix.TCFLSH, unix.TCIFLUSH); err != nil {
+		return false, fmt.Errorf("asking: %w", err)
+	}
+	fmt.Fprintf(to, "%s [y/N] ", question)
+	answer := make([]byte, 64)
+	n, err := stdin.Read(answer)
+	if err != nil && err != io.EOF {
+		return false, fmt.Errorf("reading the answer: %w", err)
+	}
+	said := strings.ToLower(strings.TrimSpace(string(answer[:n])))
+	return said == "y" || said == "yes", nil
 }
 
 // tell writes what is to be agreed to. What grants something of this machine
@@ -111,7 +119,7 @@ func (in inquiry) tell(w io.Writer, d *deps) {
 			fmt.Fprintf(w, "\n%s", highlight(lock.Text(list), d.colours(w)))
 		}
 		if left > 0 {
-			fmt.Fprintf(w, "\n  … and %s that grant nothing of this machine: lazaret trust show\n", count(left, "line"))
+			fmt.Fprintf(w, "\n  … and %s without grants on this machine: lazaret trust show\n", count(left, "more line"))
 		}
 	}
 	in.tellHost(w, d)

@@ -208,6 +208,43 @@ func TestUsers(t *testing.T) {
 	}
 }
 
+func TestSession(t *testing.T) {
+	s := NewStore(filepath.Join(t.TempDir(), "trust"))
+	if m, err := s.Session("/ws"); m != nil || err != nil {
+		t.Fatal(m, err)
+	}
+	if err := s.Settle("/ws"); err != nil {
+		t.Fatal("nothing to settle:", err)
+	}
+	if err := s.Begin(Session{Workspace: "/ws", Exists: true, Config: "mine"}); err != nil {
+		t.Fatal(err)
+	}
+	// A second sandbox does not take what the first one left for the person's.
+	if err := s.Begin(Session{Workspace: "/ws", Exists: true, Config: "the agent's"}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.Session("/ws")
+	if err != nil || !m.Same(true, []byte("mine")) || m.Same(true, []byte("the agent's")) || m.Same(false, nil) {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if m, _ := s.Session("/other"); m != nil {
+		t.Errorf("of another workspace: %+v", m)
+	}
+	if err := s.Settle("/ws"); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := s.Session("/ws"); m != nil || err != nil {
+		t.Error(m, err)
+	}
+	// Not there and empty are two things.
+	if err := s.Begin(Session{Workspace: "/ws"}); err != nil {
+		t.Fatal(err)
+	}
+	if m, _ := s.Session("/ws"); !m.Same(false, nil) || m.Same(true, nil) {
+		t.Errorf("%+v", m)
+	}
+}
+
 func BenchmarkGet(b *testing.B) {
 	data, err := os.ReadFile("../../lock/testdata/rich.lock")
 	if err != nil {
