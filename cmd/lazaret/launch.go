@@ -27,6 +27,8 @@ type launchOptions struct {
 	lock      string
 	profile   string
 	command   []string
+	// endOffline ends the sandbox when its network is lost.
+	endOffline bool
 }
 
 func newLaunchCmd(d *deps) *cobra.Command {
@@ -77,6 +79,7 @@ launch take away.`,
 	f.BoolVar(&o.dryRun, "dry-run", false, "print what would be done, and do nothing")
 	f.BoolVar(&o.ephemeral, "ephemeral", false, "start persistent directories empty and keep nothing")
 	f.BoolVar(&o.user, "user", false, "use your own lock although a parent directory has a config")
+	f.BoolVar(&o.endOffline, "end-offline", false, "end the sandbox when its network sidecar dies; else it goes on without network")
 	f.StringVar(&o.lock, "lock", "", "the lock `file`, in place of lazaret.lock")
 	return cmd
 }
@@ -102,7 +105,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	opts := launch.Options{ID: launch.NewID(), Started: time.Now(), Command: o.command, Ephemeral: o.ephemeral, Helpers: helpers}
+	opts := launch.Options{ID: launch.NewID(), Started: time.Now(), Command: o.command, Ephemeral: o.ephemeral, Helpers: helpers, EndWithoutNetwork: o.endOffline}
 	if o.dryRun {
 		opts.ID = "RUN"
 	}
@@ -131,6 +134,11 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	tell, again := warnings(talk, host.Terminal)
 	guard := &watch{dir: host.Workspace, tell: tell}
 	defer func() { again(guard.told) }()
+	denied, err := d.watchDenials(plan, file, talk)
+	if err != nil {
+		return 0, err
+	}
+	defer denied.end()
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	w := newWaiting(newProgress(talk))
@@ -140,6 +148,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 		Observe: func(e step.Event) error {
 			w.event(e)
 			guard.event(e)
+			denied.event(e)
 			if d.observe != nil {
 				return d.observe(e)
 			}
@@ -234,8 +243,9 @@ const patience = 700 * time.Millisecond
 
 // stepText is what is said of a step that takes long.
 var stepText = map[string]string{
-	"helper": "waiting for podman's namespace",
-	"image":  "getting the image",
+	"helper":        "waiting for podman's namespace",
+	"network.image": "loading the network sidecar",
+	"image":         "getting the image",
 }
 
 func newWaiting(bar *progress) *waiting {

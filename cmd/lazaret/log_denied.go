@@ -1,0 +1,255 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+	"unicode/utf16"
+
+	"lazaret/internal/step"
+	"lazaret/launch"
+	"lazaret/lock"
+	"lazaret/lock/config"
+)
+
+// auditEntry is one line of the audit log. Its texts are as the sandbox chose
+// them: whoever prints one escapes it.
+type auditEntry struct {
+	Time      time.Time `json:"time"`
+	Run       string    `json:"run"`
+	Profile   string    `json:"profile"`
+	Workspace string    `json:"workspace"`
+	Kind      string    `json:"kind"` // denied, refused (a name), rebound (a name that means a denied address), notice
+	Protocol  string    `json:"protocol,omitempty"`
+	Address   string    `json:"address,omitempty"`
+	Port      int       `json:"port,omitempty"`
+	Name      string    `json:"name,omitempty"`
+	Count     uint64    `json:"count,omitempty"`
+	Text      string    `json:"text,omitempty"`
+}
+
+// auditFile is where the audit log lies, or "".
+func (d *deps) auditFile() string {
+	return below(d.xdg("XDG_STATE_HOME", ".local/state"), "audit.jsonl")
+}
+
+const (
+	// auditMost bounds what one sandbox can write to the audit log.
+	auditMost = 20000
+	// kindsMost bounds how many different denials are told apart.
+	kindsMost = 2000
+	// summaryMost is how many of them are told at the end.
+	summaryMost = 20
+)
+
+// denials is what a sandbox tried that it may not: written to the audit log,
+// told while the sandbox runs where that garbles no screen, and summed up.
+type denials struct {
+	record  launch.Record
+	never   []netip.Prefix // ranges that no suggestion shall open
+	talk    io.Writer
+	live    bool
+	now     func() time.Time
+	audit   *os.File // nil where there is no state directory
+	written int
+
+	mu      sync.Mutex
+	seen    map[auditEntry]uint64 // without time and count
+	order   []auditEntry
+	more    uint64
+	notices []string
+}
+
+// watchDenials opens the audit log. A sandbox does not start unless what it is
+// denied can be written down.
+func (d *deps) watchDenials(p *launch.Plan, f *lock.File, talk io.Writer) (*denials, error) {
+	w := &denials{record: p.Record, talk: talk, live: !p.Host.Terminal, now: time.Now, seen: map[auditEntry]uint64{}}
+	for _, s := range slices.Concat(f.Profiles[p.Record.Profile].Network.AlwaysDeny, launch.OwnRanges()) {
+		if q, err := netip.ParsePrefix(s); err == nil {
+			w.never = append(w.never, q)
+		}
+	}
+	path := d.auditFile()
+	if path == "" || !p.HasNetwork() {
+		return w, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("opening the audit log: %w", err)
+	}
+	var err error
+	w.audit, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the audit log: %w", err)
+	}
+	return w, nil
+}
+
+// event takes in one event of the run.
+func (w *denials) event(e step.Event) {
+	if e.Kind != step.Denied && e.Kind != step.Notice {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e.Kind == step.Notice {
+		text := e.Attr["notice"]
+		if e.Err != "" {
+			text += ": " + e.Err
+		}
+		w.write(auditEntry{Kind: "notice", Text: text})
+		w.notices = append(w.notices, text)
+		w.tell(text)
+		return
+	}
+	a := auditEntry{Kind: e.Attr["what"], Protocol: e.Attr["protocol"], Address: e.Attr["address"], Name: e.Attr["name"]}
+	a.Port, _ = strconv.Atoi(e.Attr["port"])
+	n, _ := strconv.ParseUint(e.Attr["count"], 10, 64)
+	written := a
+	written.Count = n
+	w.write(written)
+	before, known := w.seen[a]
+	switch {
+	case !known && len(w.seen) >= kindsMost:
+		w.more += n
+		return
+	case !known:
+		w.order = append(w.order, a)
+		if len(w.order) <= summaryMost {
+			w.tell(a.text())
+		}
+	}
+	w.seen[a] = before + n
+}
+
+// line is an entry as JSON in ASCII: names can hold what acts on a screen.
+func (a auditEntry) line() ([]byte, error) {
+	b, err := json.Marshal(a)
+	if err != nil {
+		return nil, err
+	}
+	var out []byte
+	for _, r := range string(b) {
+		switch {
+		case r < 0x7f:
+			out = append(out, byte(r))
+		case r < 0x10000:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		default:
+			hi, lo := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, hi, lo)
+		}
+	}
+	return append(out, '\n'), nil
+}
+
+// tell says something now, where no screen is in use.
+func (w *denials) tell(text string) {
+	if w.live {
+		fmt.Fprintf(w.talk, "lazaret: note: %s\n", config.Show(text))
+	}
+}
+
+func (w *denials) write(a auditEntry) {
+	if w.audit == nil || w.written > auditMost {
+		return
+	}
+	if w.written++; w.written > auditMost {
+		a = auditEntry{Kind: "notice", Text: "this sandbox was denied more than the log shall hold"}
+	}
+	a.Time, a.Run, a.Profile, a.Workspace = w.now().UTC(), w.record.ID, w.record.Profile, w.record.Workspace
+	line, err := a.line()
+	if err == nil {
+		_, err = w.audit.Write(line)
+	}
+	if err != nil && w.written <= auditMost {
+		w.written = auditMost + 1
+		w.notices = append(w.notices, "writing the audit log: "+err.Error())
+	}
+}
+
+// end sums up, with the line of lazaret.toml that would allow each.
+func (w *denials) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.audit != nil {
+		w.audit.Close()
+	}
+	if !w.live {
+		for _, n := range w.notices {
+			fmt.Fprintf(w.talk, "lazaret: note: %s\n", config.Show(n))
+		}
+	}
+	if len(w.order) == 0 {
+		return
+	}
+	fmt.Fprintf(w.talk, "lazaret: denied to [profiles.%s]:\n", w.record.Profile)
+	slices.SortStableFunc(w.order, func(a, b auditEntry) int { return cmp.Compare(w.seen[b], w.seen[a]) })
+	for i, a := range w.order {
+		if i == summaryMost {
+			fmt.Fprintf(w.talk, "  and %d more: lazaret log\n", len(w.order)-i)
+			break
+		}
+		fmt.Fprintf(w.talk, "  %s", config.Show(a.text()))
+		if n := w.seen[a]; n > 1 {
+			fmt.Fprintf(w.talk, ", %d times", n)
+		}
+		if s := w.suggestion(a); s != "" {
+			fmt.Fprintf(w.talk, "; to allow: %s", s)
+		}
+		fmt.Fprintln(w.talk)
+	}
+	if w.more > 0 {
+		fmt.Fprintf(w.talk, "  and %d others that were not told apart\n", w.more)
+	}
+}
+
+// text tells a denial, unescaped.
+func (a auditEntry) text() string {
+	where := a.Address
+	if ip, err := netip.ParseAddr(a.Address); err == nil && a.Port != 0 {
+		where = netip.AddrPortFrom(ip, uint16(a.Port)).String()
+	}
+	switch a.Kind {
+	case "denied":
+		s := a.Protocol + " " + where
+		if a.Name != "" {
+			s += " (" + a.Name + ")"
+		}
+		return s
+	case "refused":
+		return "the name " + a.Name
+	case "rebound":
+		return "the name " + a.Name + ", which means " + where
+	}
+	return a.Text
+}
+
+// suggestion is the line of lazaret.toml that would allow a denial, made only
+// of what can be written there. None opens the machine itself or its cloud's
+// credentials: an agent could try them just to have the line suggested.
+func (w *denials) suggestion(a auditEntry) string {
+	if a.Kind == "refused" {
+		h, err := config.ParseHost(a.Name)
+		if err != nil {
+			return ""
+		}
+		return fmt.Sprintf("allow_hosts = [%q]", h.String())
+	}
+	ip, err := netip.ParseAddr(a.Address)
+	if err != nil || slices.ContainsFunc(w.never, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+		return ""
+	}
+	e := config.Endpoint{Prefix: netip.PrefixFrom(ip, ip.BitLen())}
+	if a.Protocol == "tcp" || a.Protocol == "udp" {
+		e.Port, e.Proto = uint16(a.Port), a.Protocol
+	}
+	return fmt.Sprintf("allow_egress = [%q]", e.String())
+}
