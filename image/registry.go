@@ -75,14 +75,16 @@ type repository struct {
 	login  *login
 }
 
-func (r *Resolver) resolveRegistry(ctx context.Context, ref string, wants []platform) (lock.Image, error) {
+// open prepares for asking the registry about ref. The context it returns
+// carries what is learned of the registry on the way.
+func (r *Resolver) open(ctx context.Context, ref string) (context.Context, *repository, name.Reference, error) {
 	parsed, err := parseReference(ref)
 	if err != nil {
-		return lock.Image{}, err
+		return ctx, nil, nil, err
 	}
 	src := &repository{puller: r.puller, ref: ref, repo: parsed.Context()}
 	if src.login, err = findLogin(ctx, r.opts.Keychain, src.repo); err != nil {
-		return lock.Image{}, err
+		return ctx, nil, nil, err
 	}
 	src.seen = &trace{wait: func(d time.Duration) {
 		r.opts.Progress(Progress{Ref: ref, Kind: "wait", Wait: d.String()})
@@ -90,8 +92,14 @@ func (r *Resolver) resolveRegistry(ctx context.Context, ref string, wants []plat
 	if src.login.AuthConfig != (authn.AuthConfig{}) {
 		src.seen.login = src.login
 	}
-	ctx = withTrace(ctx, src.seen)
+	return withTrace(ctx, src.seen), src, parsed, nil
+}
 
+func (r *Resolver) resolveRegistry(ctx context.Context, ref string, wants []platform) (lock.Image, error) {
+	ctx, src, parsed, err := r.open(ctx, ref)
+	if err != nil {
+		return lock.Image{}, err
+	}
 	raw, err := src.get(ctx, parsed)
 	if err != nil {
 		return lock.Image{}, err

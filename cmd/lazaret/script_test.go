@@ -44,6 +44,8 @@ func scriptParams(t *testing.T, wanted func(name string) bool) testscript.Params
 		"answer":    cmdAnswer,
 		"gitrepo":   cmdGitrepo,
 		"mkfifo":    cmdMkfifo,
+		"mksocket":  cmdMksocket,
+		"unblob":    cmdUnblob,
 		"randomenv": cmdRandomenv,
 		"setmtime":  cmdSetmtime,
 		"mtime":     cmdMtime,
