@@ -58,6 +58,9 @@ func (p *Plan) Run(ctx context.Context, io IO) (status int, err error) {
 	if err != nil {
 		return 0, errors.Join(err, derr)
 	}
+	if _, ran := values[exitValue]; !ran {
+		return 0, derr // a plan without a sandbox; see OnlyImages
+	}
 	status, serr := strconv.Atoi(values[exitValue])
 	return status, errors.Join(serr, derr)
 }

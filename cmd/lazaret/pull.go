@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lazaret/internal/step"
+	"lazaret/launch"
+	"lazaret/lock/config"
+)
+
+func newPullCmd(d *deps) *cobra.Command {
+	var o trustOptions
+	cmd := &cobra.Command{
+		Use:   "pull [flags] [PROFILE...]",
+		Short: "Fetch the images of profiles ahead of their launch",
+		Long: `Pull brings the images that lazaret.lock pins, of the named profiles or of all,
+into podman's storage, verified as launch verifies them, so that a launch needs
+no network. Nothing else changes, and no container is started. Like launch, it
+obeys a lock once you have agreed to it.`,
+		Example: `  lazaret pull
+  lazaret pull claude`,
+		RunE: func(cmd *cobra.Command, args []string) error { return runPull(cmd, d, o, args) },
+	}
+	o.flags(cmd)
+	return cmd
+}
+
+func runPull(cmd *cobra.Command, d *deps, o trustOptions, profiles []string) error {
+	l, err := d.openLock(o)
+	if err != nil {
+		return err
+	}
+	if len(profiles) == 0 {
+		profiles = profileNames(l.file)
+	}
+	for _, name := range profiles {
+		if err := d.pull(cmd, l, name); err != nil {
+			return fmt.Errorf("pulling for %s: %w", config.Show(name), err)
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s is here\n", name, config.Show(l.file.Profiles[name].Image.Ref))
+	}
+	return nil
+}
+
+func (d *deps) pull(cmd *cobra.Command, l lockFile, profile string) error {
+	helpers, err := ownHelpers()
+	if err != nil {
+		return err
+	}
+	env, err := d.launchEnv()
+	if err != nil {
+		return err
+	}
+	// No secret is handed to anything, so none need be set.
+	env.LookupEnv = func(string) (string, bool) { return "", true }
+	host, err := launch.Probe(l.file, profile, env)
+	if err != nil {
+		return err
+	}
+	plan, err := launch.Resolve(l.file, profile, host, launch.Options{ID: launch.NewID(), Started: time.Now(), Ephemeral: true, Helpers: helpers})
+	if err != nil {
+		return err
+	}
+	if err := d.agreed(cmd, l, profile, host); err != nil {
+		return err
+	}
+	plan.OnlyImages()
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	w := newWaiting(newProgress(cmd.ErrOrStderr()))
+	defer w.stop()
+	stdin, stdout, stderr := files(cmd)
+	_, err = plan.Run(ctx, launch.IO{Stdin: stdin, Stdout: stdout, Stderr: stderr, Observe: func(e step.Event) error {
+		w.event(e)
+		if d.observe != nil {
+			return d.observe(e)
+		}
+		return nil
+	}})
+	return err
+}
