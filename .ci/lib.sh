@@ -39,6 +39,9 @@ account() {
 	if is_root; then printf '%s\n' "${LAZARET_ACCOUNT:-lazaret}"; else id -un; fi
 }
 
+# own_account: the account is there for lazaret only.
+own_account() { is_root && [[ $(account) == lazaret ]]; }
+
 account_exists() { id -u "$(account)" >/dev/null 2>&1; }
 
 account_home() {
@@ -98,7 +101,7 @@ unstage() {
 # settle: stops the process with which rootless podman keeps its namespaces,
 # where the account is lazaret's own and nothing of it runs any more.
 settle() {
-	is_root && account_exists && command -v podman >/dev/null || return 0
+	own_account && account_exists && command -v podman >/dev/null || return 0
 	[[ $(as_account podman ps -q 2>/dev/null) ]] || as_account podman system migrate >/dev/null 2>&1 || true
 }
 
