@@ -13,7 +13,7 @@ import (
 
 // TestMain lets this test binary be lazaret itself, which scripts run by name.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"lazaret": faultyMain})
+	testscript.Main(m, map[string]func(){"lazaret": faultyMain, "lazaret-world": worldMain, "lazaret-probe": probeMain})
 }
 
 const scripts = "../../testdata/script"
@@ -41,7 +41,9 @@ func scriptParams(t *testing.T, wanted func(name string) bool) testscript.Params
 		t.Fatalf("no script in %s is wanted", scripts)
 	}
 	cmds := map[string]func(*testscript.TestScript, bool, []string){
+		"action":    cmdAction,
 		"answer":    cmdAnswer,
+		"job":       cmdJob,
 		"gitrepo":   cmdGitrepo,
 		"mkfifo":    cmdMkfifo,
 		"mksocket":  cmdMksocket,
@@ -68,6 +70,11 @@ func setupScript(env *testscript.Env) error {
 	home := filepath.Join(env.WorkDir, "home")
 	env.Setenv("HOME", home)
 	env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	repo, err := filepath.Abs("../..")
+	if err != nil {
+		return err
+	}
+	env.Setenv("REPO", repo)
 	return os.MkdirAll(home, 0o700)
 }
 
