@@ -29,18 +29,15 @@ type HostNetwork struct{}
 
 // Do gives the host's addresses, and whether it has IPv6.
 func (HostNetwork) Do(context.Context, step.Values) (step.Values, error) {
-	addrs, err := net.InterfaceAddrs()
+	addrs, err := hostAddresses()
 	if err != nil {
-		return nil, fmt.Errorf("looking at this machine's addresses: %w", err)
+		return nil, err
 	}
 	var list []string
 	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil {
-			list = append(list, p.Addr().Unmap().WithZone("").String())
-		}
+		list = append(list, a.String())
 	}
-	slices.Sort(list)
-	out := step.Values{addrsValue: strings.Join(slices.Compact(list), " ")}
+	out := step.Values{addrsValue: strings.Join(list, " ")}
 	routes, err := netlink.RouteListFiltered(unix.AF_INET6, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
 	if err == nil && slices.ContainsFunc(routes, func(r netlink.Route) bool {
 		ones := 0

@@ -10,12 +10,12 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"lazaret/internal/step"
@@ -272,30 +272,64 @@ func (u *uplink) follow(known []netip.Addr) {
 	for _, a := range known {
 		seen[a] = true
 	}
-	updates, done := make(chan netlink.AddrUpdate, 16), make(chan struct{})
-	defer close(done)
-	err := netlink.AddrSubscribeWithOptions(updates, done, netlink.AddrSubscribeOptions{ListExisting: true, ErrorCallback: func(error) {}})
-	if err != nil {
-		u.emit(step.Event{Step: "network", Kind: step.Notice, Err: err.Error(), Attr: map[string]string{
-			"notice": "addresses that this machine gets from now on are not denied to the sandbox"}})
-		return
+	changes, err := addressChanges()
+	if err == nil {
+		defer unix.Close(changes)
 	}
-	for {
+	// Read at once too: between the first look and now there was time.
+	for b := make([]byte, 16<<10); ; {
+		now, lerr := hostAddresses()
+		if err = errors.Join(err, lerr); err != nil {
+			u.emit(step.Event{Step: "network", Kind: step.Notice, Err: err.Error(), Attr: map[string]string{
+				"notice": "addresses that this machine gets from now on are not denied to the sandbox"}})
+			return
+		}
+		for _, a := range now {
+			if !seen[a] {
+				seen[a] = true
+				u.tell(sidecar.SelfCommand(a))
+			}
+		}
 		select {
 		case <-u.gone:
 			return
-		case up, ok := <-updates:
-			if !ok {
-				return
-			}
-			a, valid := netip.AddrFromSlice(up.LinkAddress.IP)
-			if a = a.Unmap(); !up.NewAddr || !valid || seen[a] {
-				continue
-			}
-			seen[a] = true
-			u.tell(sidecar.SelfCommand(a))
+		default:
+		}
+		// Whatever it says, or if it says nothing for a while, look again.
+		unix.Read(changes, b)
+	}
+}
+
+// addressChanges is a socket that can be read when an address comes or goes,
+// and every now and then.
+func addressChanges() (int, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+	if err != nil {
+		return -1, fmt.Errorf("following this machine's addresses: %w", err)
+	}
+	err = errors.Join(
+		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1}),
+		unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV6_IFADDR}))
+	if err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("following this machine's addresses: %w", err)
+	}
+	return fd, nil
+}
+
+// hostAddresses are those of the network namespace the process is in.
+func hostAddresses() (out []netip.Addr, err error) {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, fmt.Errorf("looking at this machine's addresses: %w", err)
+	}
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			out = append(out, p.Addr().Unmap().WithZone(""))
 		}
 	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return slices.Compact(out), nil
 }
 
 func (u *uplink) tell(line string) error {

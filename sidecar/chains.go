@@ -49,7 +49,7 @@ func (f *filter) denial(c *nftables.Chain, silent bool) {
 	}
 	if !silent {
 		f.rule(c, l4(unix.IPPROTO_TCP), reset())
-		f.rule(c, prohibited())
+		f.rule(c, unreachable())
 	}
 	f.rule(c, drop())
 }

@@ -276,13 +276,14 @@ func unequal(data ...byte) expr.Any { return &expr.Cmp{Op: expr.CmpOpNeq, Regist
 func accept() []expr.Any { return one(&expr.Verdict{Kind: expr.VerdictAccept}) }
 func drop() []expr.Any   { return one(&expr.Verdict{Kind: expr.VerdictDrop}) }
 
-// reset and prohibited answer a packet and drop it.
+// reset and unreachable answer a packet and drop it.
 func reset() []expr.Any {
 	return one(&expr.Reject{Type: unix.NFT_REJECT_TCP_RST})
 }
 
-func prohibited() []expr.Any {
-	return one(&expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_ADMIN_PROHIBITED})
+// gVisor passes no other ICMP error on to a program than that of a port.
+func unreachable() []expr.Any {
+	return one(&expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_PORT_UNREACH})
 }
 
 // ifname is a name as the kernel compares it.

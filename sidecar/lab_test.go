@@ -638,3 +638,31 @@ func (s *session) say(text string) error {
 	_, err := io.ReadFull(s, make([]byte, len(text)))
 	return err
 }
+
+// stop ends the router and takes away what it made in this namespace, as the
+// end of the namespace does elsewhere.
+func (l *lab) stop() {
+	l.t.Helper()
+	l.conn.Close()
+	must(l.t, <-l.ended)
+	c, err := nftables.New()
+	must(l.t, err)
+	c.FlushRuleset()
+	must(l.t, c.Flush())
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		rules, err := netlink.RuleList(family)
+		must(l.t, err)
+		for _, r := range rules {
+			if r.Table == policyTable || r.Table == grantTable {
+				must(l.t, netlink.RuleDel(&r))
+			}
+		}
+		for _, table := range []int{policyTable, grantTable} {
+			routes, err := netlink.RouteListFiltered(family, &netlink.Route{Table: table}, netlink.RT_FILTER_TABLE)
+			must(l.t, err)
+			for _, r := range routes {
+				must(l.t, netlink.RouteDel(&r))
+			}
+		}
+	}
+}

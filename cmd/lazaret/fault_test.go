@@ -30,6 +30,7 @@ const faultVar = "LAZARET_TEST_FAULT"
 
 // faultyMain is main with a fault.
 func faultyMain() {
+	enterWorld()
 	d, err := newDeps()
 	if err != nil {
 		os.Exit(report(os.Stderr, err))
@@ -71,7 +72,11 @@ type sandboxed struct {
 	self string
 }
 
-func newSandboxed(t *testing.T) *sandboxed {
+func newSandboxed(t *testing.T) *sandboxed { return newSandboxedWith(t, shellConfig) }
+
+// newSandboxedWith makes a workspace with a profile called shell, from the
+// config for a data directory.
+func newSandboxedWith(t *testing.T, config func(data string) string) *sandboxed {
 	dir := t.TempDir()
 	s := &sandboxed{t: t, ws: filepath.Join(dir, "ws")}
 	var err error
@@ -86,7 +91,7 @@ func newSandboxed(t *testing.T) *sandboxed {
 	if err := os.Mkdir(s.ws, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(s.ws, "lazaret.toml"), []byte(shellConfig(filepath.Join(dir, "data"))), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(s.ws, "lazaret.toml"), []byte(config(filepath.Join(dir, "data"))), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	s.must("lock")
@@ -210,6 +215,12 @@ func TestFaultTable(t *testing.T) {
 	if len(steps) < 5 {
 		t.Fatalf("only %d steps: %v", len(steps), steps)
 	}
+	s.faults(before, steps)
+}
+
+// faults makes each of the steps fail in every way.
+func (s *sandboxed) faults(before string, steps []string) {
+	t := s.t
 	var table strings.Builder
 	fmt.Fprintf(&table, "\n%-28s %-6s %-6s %-6s %-8s %-8s\n", "step", "fails", "kill<", "kill>", "killall<", "killall>")
 	for _, name := range steps {
