@@ -9,8 +9,10 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"sync"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/sync/errgroup"
 
 	"lazaret/lock"
 )
@@ -42,8 +44,15 @@ func Binary(name, platform string) ([]byte, error) {
 }
 
 func binary(from fs.FS, name, platform string) ([]byte, error) {
-	fail := func(reason string) ([]byte, error) {
-		return nil, &HelperError{Name: name, Platform: platform, Reason: reason}
+	b, _, err := digested(from, name, platform)
+	return b, err
+}
+
+// digested is binary with the digest that it checked: hashing megabytes twice
+// shows in every launch.
+func digested(from fs.FS, name, platform string) ([]byte, v1.Hash, error) {
+	fail := func(reason string) ([]byte, v1.Hash, error) {
+		return nil, v1.Hash{}, &HelperError{Name: name, Platform: platform, Reason: reason}
 	}
 	p, err := parsePlatform(platform)
 	if err != nil {
@@ -60,14 +69,14 @@ func binary(from fs.FS, name, platform string) ([]byte, error) {
 	if err != nil {
 		return fail("the build that made it did not finish")
 	}
-	digest := sha256Of(b).Hex
-	if !strings.Contains("\n"+string(sums), "\n"+digest+"  "+name+"\n") {
-		return fail("it is not the one that was built, but " + digest)
+	digest := sha256Of(b)
+	if !strings.Contains("\n"+string(sums), "\n"+digest.Hex+"  "+name+"\n") {
+		return fail("it is not the one that was built, but " + digest.Hex)
 	}
 	if err := checkELF(b, p); err != nil {
 		return fail(err.Error())
 	}
-	return b, nil
+	return b, digest, nil
 }
 
 // checkELF makes sure that a binary is a static one for its platform: a
@@ -112,37 +121,56 @@ func sidecarSpec(platform string, binary []byte) Spec {
 // Helpers returns what a lock says of the helpers of this build, by platform
 // key ("linux-amd64"): the sidecar's image and the escalation client.
 func Helpers() (map[string]lock.Sidecar, map[string]lock.Binary, error) {
+	var g errgroup.Group
+	var mu sync.Mutex
 	sidecars := make(map[string]lock.Sidecar)
 	clients := make(map[string]lock.Binary)
 	for _, s := range Platforms() {
-		p, err := parsePlatform(s)
-		if err != nil {
-			return nil, nil, err
-		}
-		b, err := Binary(SidecarName, s)
-		if err != nil {
-			return nil, nil, err
-		}
-		img, err := Assemble(sidecarSpec(s, b))
-		if err != nil {
-			return nil, nil, err
-		}
-		manifest, config, layer, size, err := digestsOf(img)
-		if err != nil {
-			return nil, nil, err
-		}
-		sidecars[p.key()] = lock.Sidecar{
-			Binary:   sha256Of(b).String(),
-			Layer:    layer.String(),
-			Config:   config.String(),
-			Manifest: manifest.String(),
-			Size:     size,
-		}
-		client, err := Binary(EscalateName, s)
-		if err != nil {
-			return nil, nil, err
-		}
-		clients[p.key()] = lock.Binary{Binary: sha256Of(client).String()}
+		g.Go(func() error {
+			key, sidecar, client, err := helpersFor(s)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			sidecars[key], clients[key] = sidecar, client
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, nil, err
 	}
 	return sidecars, clients, nil
+}
+
+// helpersFor describes the helpers of one platform.
+func helpersFor(s string) (key string, sidecar lock.Sidecar, client lock.Binary, err error) {
+	p, err := parsePlatform(s)
+	if err != nil {
+		return "", sidecar, client, err
+	}
+	b, digest, err := digested(embeddedHelpers, SidecarName, s)
+	if err != nil {
+		return "", sidecar, client, err
+	}
+	img, err := Assemble(sidecarSpec(s, b))
+	if err != nil {
+		return "", sidecar, client, err
+	}
+	manifest, config, layer, size, err := digestsOf(img)
+	if err != nil {
+		return "", sidecar, client, err
+	}
+	_, own, err := digested(embeddedHelpers, EscalateName, s)
+	if err != nil {
+		return "", sidecar, client, err
+	}
+	sidecar = lock.Sidecar{
+		Binary:   digest.String(),
+		Layer:    layer.String(),
+		Config:   config.String(),
+		Manifest: manifest.String(),
+		Size:     size,
+	}
+	return p.key(), sidecar, lock.Binary{Binary: own.String()}, nil
 }

@@ -32,7 +32,9 @@ func Salvage(data []byte) (*File, error) {
 		return nil, err
 	}
 	var v struct{ Version *int }
-	if _, err := decode(data, &v); err != nil {
+	if n, ok := firstVersion(data); ok {
+		v.Version = &n
+	} else if _, err := decode(data, &v); err != nil {
 		return nil, syntaxError(data, err)
 	}
 	switch {
@@ -64,6 +66,27 @@ func Salvage(data []byte) (*File, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// firstVersion finds the version where Format puts it, in the second line, so
+// that the text need not be decoded twice. What it finds there is the version
+// of every text that decodes: a second one is an error.
+func firstVersion(data []byte) (version int, ok bool) {
+	rest, ok := bytes.CutPrefix(data, []byte(header+"\nversion = "))
+	if !ok {
+		return 0, false
+	}
+	line, _, ok := bytes.Cut(rest, []byte("\n"))
+	if !ok || len(line) == 0 || len(line) > 6 || line[0] == '0' {
+		return 0, false
+	}
+	for _, c := range line {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		version = version*10 + int(c-'0')
+	}
+	return version, true
 }
 
 // decode is toml.Decode without its panics: the library panics again on what

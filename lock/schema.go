@@ -19,8 +19,36 @@ type field struct {
 	less      bool   // grants:"less": losing it is the grant
 }
 
-// fields describes the fields of struct type t, in order.
+// schema holds the fields of every struct that a File is made of: reading the
+// tags anew for each of a lock's thousands of values takes longer than reading
+// the lock.
+var schema = func() map[reflect.Type][]field {
+	all := map[reflect.Type][]field{}
+	var visit func(t reflect.Type)
+	visit = func(t reflect.Type) {
+		switch t.Kind() {
+		case reflect.Pointer, reflect.Map, reflect.Slice:
+			visit(t.Elem())
+		case reflect.Struct:
+			all[t] = describeFields(t)
+			for i := range t.NumField() {
+				visit(t.Field(i).Type)
+			}
+		}
+	}
+	visit(reflect.TypeFor[File]())
+	return all
+}()
+
+// fields describes the fields of struct type t, in order. The result is shared.
 func fields(t reflect.Type) []field {
+	if known, ok := schema[t]; ok {
+		return known
+	}
+	return describeFields(t)
+}
+
+func describeFields(t reflect.Type) []field {
 	out := make([]field, 0, t.NumField())
 	for i := range t.NumField() {
 		tag := t.Field(i).Tag
