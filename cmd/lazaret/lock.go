@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -76,6 +77,8 @@ what is out of date, and why, and exits with status 3.`,
 			if cmd.Flags().Changed("config") {
 				o.config = &override
 			}
+			// It lives too briefly for collecting garbage to be worth while.
+			defer debug.SetGCPercent(debug.SetGCPercent(400))
 			if !o.check {
 				if err := d.askConfig(cmd, false); err != nil {
 					return err

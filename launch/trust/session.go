@@ -45,7 +45,7 @@ func (s Store) Begin(m Session) error {
 		return nil
 	}
 	m.Version = 1
-	return s.write(recordName(sessionPrefix, m.Workspace), m)
+	return s.write(recordName(sessionPrefix, m.Workspace), m, false)
 }
 
 // Settle forgets the session of a workspace: its config is the person's own.

@@ -261,3 +261,15 @@ func BenchmarkGet(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkSession(b *testing.B) {
+	s := NewStore(filepath.Join(b.TempDir(), "trust"))
+	for b.Loop() {
+		if err := s.Begin(Session{Workspace: "/ws", Exists: true, Config: text}); err != nil {
+			b.Fatal(err)
+		}
+		if err := s.Settle("/ws"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
