@@ -69,15 +69,15 @@ func (r *router) run(ctx context.Context, o Options) (err error) {
 	if r.policy, err = ReadPolicy(in); err != nil {
 		return err
 	}
-	n, err := r.apply()
-	if err != nil {
-		return err
-	}
-	defer r.filter.conn.CloseLasting()
 	servers, err := resolvers(o.ResolvConf)
 	if err != nil {
 		return err
 	}
+	n, err := r.apply(servers)
+	if err != nil {
+		return err
+	}
+	defer r.filter.conn.CloseLasting()
 	r.names = newForwarder(r, servers)
 	if err := r.names.listen(ctx, r.policy.Link.Router4); err != nil {
 		return err
@@ -90,8 +90,8 @@ func (r *router) run(ctx context.Context, o Options) (err error) {
 }
 
 // apply makes the policy hold, and reads it back.
-func (r *router) apply() (routes int, err error) {
-	if err := r.up.addresses(r.policy.Uplink6); err != nil {
+func (r *router) apply(servers []netip.Addr) (routes int, err error) {
+	if err := r.up.addresses(r.policy.Uplink6, r.policy.Link.IPv6(), servers); err != nil {
 		return 0, err
 	}
 	six := r.policy.Link.IPv6()

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -41,8 +42,10 @@ func findUplink() (uplink, error) {
 }
 
 // addresses finds the uplink's addresses, after giving it those it was meant
-// to have.
-func (u *uplink) addresses(six Uplink6) error {
+// to have. What serves the router itself there is the router's alone, so it is
+// denied one by one: a narrow range that is allowed by chance must not lead to
+// a name server that answers everything.
+func (u *uplink) addresses(six Uplink6, ipv6 bool, servers []netip.Addr) error {
 	link, err := netlink.LinkByIndex(u.index)
 	if err != nil {
 		return fmt.Errorf("looking at the uplink: %w", err)
@@ -53,6 +56,8 @@ func (u *uplink) addresses(six Uplink6) error {
 			return fmt.Errorf("giving the uplink its IPv6 address: %w", err)
 		}
 		u.v6.link, u.v6.via = u.index, six.Gateway
+	} else if gw, ok, err := defaultGateway(unix.AF_INET6, u.index); ipv6 && err == nil && ok {
+		u.v6 = gw
 	}
 	list, err := netlink.AddrList(link, netlink.FAMILY_ALL)
 	if err != nil {
@@ -62,9 +67,10 @@ func (u *uplink) addresses(six Uplink6) error {
 		p := prefixOf(a.IPNet)
 		u.own = append(u.own, p.Masked())
 	}
-	for _, via := range []netip.Addr{u.v4.via, u.v6.via} {
-		if via.IsValid() {
-			u.own = append(u.own, netip.PrefixFrom(via, via.BitLen()))
+	for _, a := range append([]netip.Addr{u.v4.via, u.v6.via}, servers...) {
+		// A name server elsewhere may be more than that, a machine to reach.
+		if slices.ContainsFunc(u.own, func(p netip.Prefix) bool { return p.Contains(a) }) {
+			u.own = append(u.own, netip.PrefixFrom(a, a.BitLen()))
 		}
 	}
 	return nil

@@ -28,6 +28,10 @@ import (
 // takes the helper along. It exists in the test binary only.
 const faultVar = "LAZARET_TEST_FAULT"
 
+// traceVar names a file to which the test binary, when it runs as lazaret,
+// writes when its steps began and ended.
+const traceVar = "LAZARET_TEST_TRACE"
+
 // faultyMain is main with a fault.
 func faultyMain() {
 	enterWorld()
@@ -38,6 +42,17 @@ func faultyMain() {
 	if spec := os.Getenv(faultVar); spec != "" {
 		what, at, _ := strings.Cut(spec, ":")
 		d.observe = func(e step.Event) error { return fault(what, at, e) }
+	}
+	if path := os.Getenv(traceVar); path != "" {
+		d.observe = func(e step.Event) error {
+			f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			fmt.Fprintf(f, "%s %s\t%s\n", e.Step, e.Kind, time.Now().Format(time.RFC3339Nano))
+			return nil
+		}
 	}
 	os.Exit(d.run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -314,28 +314,10 @@ func TestEndToEndNegativeControl(t *testing.T) {
 	p := n.launch() // the image is there now
 	p.wants("tcp 10.66.0.10:80 = works")
 	p.end()
-	ids, err := exec.Command("podman", "images", "--quiet", "--no-trunc", "localhost/lazaret/*").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var shell string
-	for id := range strings.FieldsSeq(string(ids)) {
-		out, _ := exec.Command("podman", "image", "inspect", "--format", "{{.Config.Labels}} {{.Config.Entrypoint}} {{.Config.Cmd}}", id).Output()
-		if !strings.Contains(string(out), "sidecar") {
-			shell = id
-		}
-	}
-	if shell == "" {
-		t.Fatalf("no image of the shell among %s", ids)
-	}
+	shell := n.shellImage()
 	const shared = "lazaret-test-shared"
 	exec.Command("podman", "rm", "-f", "-t", "0", shared).Run()
-	runc := []string{"run", "podman", "--runtime", "/usr/sbin/runc"}
-	if _, err := os.Stat(runc[3]); err != nil {
-		if runc[3], err = exec.LookPath("runc"); err != nil {
-			t.Fatal(err)
-		}
-	}
+	runc := []string{"run", "podman", "--runtime", program(t, "runc")}
 	n.world.must(append(slices.Clone(runc), "run", "-d", "--name", shared, "--network", "slirp4netns", "--entrypoint=", shell, "sleep", "600")...)
 	t.Cleanup(func() { exec.Command("podman", "rm", "-f", "-t", "0", shared).Run() })
 	pid, err := exec.Command("podman", "inspect", "--format", "{{.State.Pid}}", shared).Output()
@@ -355,9 +337,83 @@ func TestEndToEndNegativeControl(t *testing.T) {
 	if got := try("--runtime", runc[3]); strings.Contains(got, "works") {
 		t.Errorf("under runc the denial does not hold: %s", got)
 	}
-	if got := try("--runtime", "/usr/local/bin/runsc", "--runtime-flag", "ignore-cgroups"); !strings.Contains(got, "works") {
+	if got := try("--runtime", program(t, "runsc"), "--runtime-flag", "ignore-cgroups"); !strings.Contains(got, "works") {
 		t.Errorf("under gVisor the denial in a shared namespace holds after all (%s): the router's design could be simpler", got)
 	}
+}
+
+// TestEndToEndTenThousand: many ranges cost the router little time and memory.
+func TestEndToEndTenThousand(t *testing.T) {
+	needE2E(t)
+	var deny strings.Builder
+	for i := range 10000 {
+		fmt.Fprintf(&deny, "\"%d.%d.%d.0/25\",\n", 16+i>>14, i>>6&255, i<<2&255)
+	}
+	n := newNetworked(t, "default_allow = [\"0.0.0.0/0\"]\ndefault_deny = [\n"+deny.String()+"]\n", "")
+	trace := filepath.Join(n.ws, "trace")
+	n.env = append(n.env, traceVar+"="+trace)
+	p := n.launch()
+	p.wants("tcp 16.0.0.1:80 = refused", "tcp 16.0.0.129:80 = works", "tcp 16.155.252.1:80 = refused", "tcp 16.156.64.1:80 = works")
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", sidecarPID(t, n.run())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.end()
+	var resident int
+	for line := range strings.Lines(string(status)) {
+		if v, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			fmt.Sscan(v, &resident)
+		}
+	}
+	events, err := os.ReadFile(trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]time.Time{}
+	for line := range strings.Lines(string(events)) {
+		what, when, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if at[what], err = time.Parse(time.RFC3339Nano, when); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ready := at["network.policy done"].Sub(at["network.router begin"])
+	t.Logf("ready %v after podman was called, of which the policy took %v; %d KiB resident; all up after %v", ready.Round(time.Millisecond),
+		at["network.policy done"].Sub(at["network.policy begin"]).Round(time.Millisecond), resident, at["sandbox begin"].Sub(at["conf begin"]).Round(time.Millisecond))
+	if resident == 0 || resident > 16<<10 {
+		t.Errorf("%d KiB resident", resident)
+	}
+	if ready <= 0 || ready > 3*time.Second {
+		t.Errorf("ready after %v", ready)
+	}
+}
+
+// program is where a runtime is, for podman to be told.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	for _, dir := range filepath.SplitList(os.Getenv("PATH") + ":/usr/local/sbin:/usr/sbin") {
+		if fi, err := os.Stat(filepath.Join(dir, name)); err == nil && fi.Mode().IsRegular() {
+			return filepath.Join(dir, name)
+		}
+	}
+	t.Fatalf("no %s", name)
+	return ""
+}
+
+// shellImage is the id of the image that the sandboxes here use.
+func (n *networked) shellImage() string {
+	n.t.Helper()
+	ids, err := exec.Command("podman", "images", "--quiet", "--no-trunc", "localhost/lazaret/*").Output()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for id := range strings.FieldsSeq(string(ids)) {
+		out, _ := exec.Command("podman", "image", "inspect", "--format", "{{.Config.Labels}} {{.Config.Entrypoint}} {{.Config.Cmd}}", id).Output()
+		if !strings.Contains(string(out), "sidecar") {
+			return id
+		}
+	}
+	n.t.Fatalf("no image of the shell among %s", ids)
+	return ""
 }
 
 // TestFaultNetwork is TestFaultTable for the steps of the network.
@@ -370,4 +426,50 @@ func TestFaultNetwork(t *testing.T) {
 		t.Fatalf("steps %v", steps)
 	}
 	n.faults(before, steps)
+}
+
+// TestEndToEndRates compares what passes through the router with what passes
+// without it, from the same runtime over the same user-mode network.
+func TestEndToEndRates(t *testing.T) {
+	needE2E(t)
+	n := newNetworked(t, "default_allow = [\"192.0.2.0/24\"]\ndefault_deny = []\n", "")
+	const rounds = 3
+	var direct, routed [2][]float64 // pull, push
+	p := n.launch()
+	for range rounds {
+		for i, what := range []string{"pull 192.0.2.1:9000", "push 192.0.2.1:9001"} {
+			routed[i] = append(routed[i], number(t, p.ask(what)))
+		}
+	}
+	p.end()
+	shell := n.shellImage()
+	lines := strings.Repeat("pull 192.0.2.1:9000\npush 192.0.2.1:9001\n", rounds)
+	if err := os.WriteFile(filepath.Join(n.ws, "lines"), []byte(lines), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := n.world.must("run", "podman", "--runtime", program(t, "runsc"), "--runtime-flag", "ignore-cgroups", "run", "--rm", "--network", "slirp4netns",
+		"-v", n.ws+":/p:ro", "--entrypoint=", shell, "sh", "-c", "/p/lazaret-probe </p/lines")
+	for i, line := range strings.Split(strings.TrimSpace(out), "\n") {
+		_, answer, _ := strings.Cut(line, ": ")
+		direct[i%2] = append(direct[i%2], number(t, answer))
+	}
+	for i, what := range []string{"down", "up"} {
+		slices.Sort(direct[i])
+		slices.Sort(routed[i])
+		d, r := direct[i][rounds/2], routed[i][rounds/2]
+		t.Logf("%-4s %6.0f Mbit/s directly, %6.0f through the router: %.2f", what, d, r, r/d)
+		// A router that works packet by packet in the wrong size has 0.2.
+		if r/d < 0.35 {
+			t.Errorf("%s: the router lets %.2f of it through", what, r/d)
+		}
+	}
+}
+
+func number(t *testing.T, s string) float64 {
+	t.Helper()
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		t.Fatalf("a rate: %q", s)
+	}
+	return f
 }

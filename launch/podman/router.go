@@ -39,7 +39,7 @@ func (e Engine) Router(r Router) []string {
 		"--read-only", "--read-only-tmpfs=false",
 		"--security-opt=no-new-privileges",
 		"--cap-drop=all", "--cap-add=NET_ADMIN",
-		"--env", "GOMEMLIMIT=24MiB",
+		"--env", "GOMEMLIMIT=48MiB",
 		// Names are served at port 53, without a capability for it.
 		"--sysctl", "net.ipv4.ip_unprivileged_port_start=0",
 	}
