@@ -214,10 +214,12 @@ func (l *lab) rawFrames(t *testing.T) {
 		{"10.0.2.15", "192.0.2.1", "raw-as-router", false},
 		{"192.0.2.99", "192.0.2.1", "raw-spoofed", false},
 		{"127.0.0.1", "192.0.2.1", "raw-loopback", false},
+		{"10.0.2.77", "192.0.2.1", "raw-neighbour", false},
 		{"fd6c:617a::2", "2001:db8::1", "raw6-allowed", true},
 		{"fd6c:617a::2", "2001:db8:5::1", "raw6-denied", false},
 		{"fd6c:617a::99", "2001:db8::1", "raw6-spoofed", false},
 		{"fe80::99", "2001:db8::1", "raw6-linklocal", false},
+		{"fd00::77", "2001:db8::1", "raw6-neighbour", false},
 	}
 	l.box.do(func() {
 		for _, f := range frames {
