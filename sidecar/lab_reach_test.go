@@ -135,8 +135,16 @@ func TestReach(t *testing.T) {
 		if got := l.try("tcp", "203.0.113.77:80"); got != works {
 			t.Fatalf("before: %s", got)
 		}
-		l.conn.Write([]byte(SelfCommand(netip.MustParseAddr("203.0.113.77")) + "\n"))
+		if got := l.try("tcp", "172.16.5.44:5432"); got != works {
+			t.Fatalf("before, by port: %s", got)
+		}
+		for _, a := range []string{"203.0.113.77", "172.16.5.44"} {
+			l.conn.Write([]byte(SelfCommand(netip.MustParseAddr(a)) + "\n"))
+		}
 		l.flush()
+		if got := l.try("tcp", "172.16.5.44:5432"); got != refused {
+			t.Errorf("after, by port: %s", got)
+		}
 		if got := l.try("tcp", "203.0.113.77:80"); got != refused {
 			t.Errorf("after: %s", got)
 		}
