@@ -93,7 +93,7 @@ func (b *builder) build(ctx context.Context) (*File, error) {
 	var errs []error
 	for _, name := range names {
 		key := "profiles." + name
-		p, warnings, err := profile(key, b.Config, b.Config.Profiles[name])
+		p, warnings, err := profile(key, b.Inputs, b.Config, b.Config.Profiles[name])
 		b.warnings = append(b.warnings, warnings...)
 		if err != nil {
 			errs = append(errs, b.locatedKey(err))

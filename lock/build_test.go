@@ -318,9 +318,9 @@ func TestBuildWithoutHelpers(t *testing.T) {
 // TestFixedMountsAreTheOnlyOnesThere: a profile that names one of lazaret's own
 // places is refused, by the config or at the latest here.
 func TestFixedMountsCannotBeTaken(t *testing.T) {
-	for target := range fixedMounts("quarantine", true) {
+	for target := range fixedMounts(Inputs{}, "quarantine", true) {
 		c := &config.Config{Escalation: config.Escalation{Enabled: true}}
-		_, err := mounts("profiles.aa", c, config.Profile{Git: "quarantine", Volumes: []config.Volume{{Host: "/srv", Container: target}}})
+		_, err := mounts("profiles.aa", Inputs{}, c, config.Profile{Git: "quarantine", Volumes: []config.Volume{{Host: "/srv", Container: target}}})
 		var ke *KeyError
 		if !errors.As(err, &ke) || ke.Key != "profiles.aa.volumes" {
 			t.Errorf("%s: got %v", target, err)

@@ -14,15 +14,18 @@ const (
 )
 
 // fixedMounts is the part of the mount table that no config can change: the
-// project, the masks over what a host program would run or obey, and lazaret's
-// own files.
-func fixedMounts(gitMode string, escalation bool) map[string]Mount {
+// project, the masks over what a host program would run or obey, lazaret's own
+// files, and the --config FILE where that lies in the workspace.
+func fixedMounts(in Inputs, gitMode string, escalation bool) map[string]Mount {
 	m := map[string]Mount{
 		workspace:                   {Kind: KindBind, From: "{workspace_dir}", Mode: "rw,z"},
 		workspace + "/.idea":        {Kind: KindTmpfs, Size: "16m"},
 		workspace + "/.vscode":      {Kind: KindTmpfs, Size: "16m"},
 		workspace + "/lazaret.lock": {Kind: KindBind, From: "{workspace_dir}/lazaret.lock", Mode: "ro"},
 		workspace + "/lazaret.toml": {Kind: KindBind, From: "{workspace_dir}/lazaret.toml", Mode: "ro"},
+	}
+	if in.Override != nil && !strings.HasPrefix(in.Override.Path, "/") && !strings.HasPrefix(in.Override.Path, "~/") {
+		readOnly(m, in.Override.Path)
 	}
 	if gitMode == "none" {
 		// Still masked: a .git made inside would carry hooks to the host.
@@ -39,9 +42,23 @@ func fixedMounts(gitMode string, escalation bool) map[string]Mount {
 	return m
 }
 
+// readOnly puts a file of the workspace there to be read only. A mount does not
+// keep the directories above it from being renamed, which would leave another
+// file under the old name: so each of them is mounted on itself.
+func readOnly(m map[string]Mount, path string) {
+	for i, c := range path {
+		if dir := path[:i]; c == '/' {
+			if _, taken := m[workspace+"/"+dir]; !taken {
+				m[workspace+"/"+dir] = Mount{Kind: KindBind, From: "{workspace_dir}/" + dir, Mode: "rw"}
+			}
+		}
+	}
+	m[workspace+"/"+path] = Mount{Kind: KindBind, From: "{workspace_dir}/" + path, Mode: "ro"}
+}
+
 // mounts derives a profile's mount table. Two things at one place are an error.
-func mounts(key string, c *config.Config, p config.Profile) (map[string]Mount, error) {
-	m := fixedMounts(p.Git, c.Escalation.Enabled)
+func mounts(key string, in Inputs, c *config.Config, p config.Profile) (map[string]Mount, error) {
+	m := fixedMounts(in, p.Git, c.Escalation.Enabled)
 	add := func(field, target string, mount Mount) error {
 		if have, taken := m[target]; taken {
 			return wrong(key+"."+field, "%s is taken: %s there", quote(target), describe(have))
@@ -104,8 +121,8 @@ func capabilities() []string {
 }
 
 // profile derives everything of a profile but the image's digests.
-func profile(key string, c *config.Config, p config.Profile) (Profile, []Warning, error) {
-	m, err := mounts(key, c, p)
+func profile(key string, in Inputs, c *config.Config, p config.Profile) (Profile, []Warning, error) {
+	m, err := mounts(key, in, c, p)
 	if err != nil {
 		return Profile{}, nil, err
 	}

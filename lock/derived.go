@@ -41,7 +41,7 @@ func (f *File) CheckDerived(name string) error {
 		return err
 	}
 	key := "profiles." + name
-	claimed, err := claim(f.Storage, name, locked)
+	claimed, err := claim(f, name, locked)
 	if err != nil {
 		return fmt.Errorf("checking %s: %w", key, err)
 	}
@@ -49,7 +49,7 @@ func (f *File) CheckDerived(name string) error {
 	if err != nil {
 		return refused(key, err)
 	}
-	derived, _, err := profile(key, c, c.Profiles[name])
+	derived, _, err := profile(key, f.Inputs, c, c.Profiles[name])
 	if err != nil {
 		return refused(key, err)
 	}
@@ -77,7 +77,7 @@ func refused(key string, err error) error {
 }
 
 // claim writes the config that a profile claims to come from, as TOML.
-func claim(s Storage, name string, p Profile) ([]byte, error) {
+func claim(f *File, name string, p Profile) ([]byte, error) {
 	type table = map[string]any
 	prof := table{
 		"image":           p.Image.Ref,
@@ -107,7 +107,7 @@ func claim(s Storage, name string, p Profile) ([]byte, error) {
 			prof["pids"] = l.PIDs
 		}
 	}
-	fixed := fixedMounts(p.Git.Mode, p.Escalation.Enabled)
+	fixed := fixedMounts(f.Inputs, p.Git.Mode, p.Escalation.Enabled)
 	volumes := []table{}
 	for _, target := range slices.Sorted(maps.Keys(p.Mounts)) {
 		m := p.Mounts[target]
@@ -130,7 +130,7 @@ func claim(s Storage, name string, p Profile) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	err := toml.NewEncoder(&b).Encode(table{
-		"storage":    table{"data_root": s.DataRoot, "overlay": s.Overlay},
+		"storage":    table{"data_root": f.Storage.DataRoot, "overlay": f.Storage.Overlay},
 		"network":    table{"default_allow": []string{}, "default_deny": p.Network.Deny, "on_deny": p.Network.OnDeny},
 		"escalation": esc,
 		"profiles":   table{name: prof},

@@ -185,3 +185,43 @@ func TestCheckHelpers(t *testing.T) {
 		t.Error("a platform without helpers passed")
 	}
 }
+
+// TestOverrideIsReadOnly: the --config FILE of a workspace is the agent's to
+// read only, and so that it stays the one of that name, the directories above
+// it are mounted on themselves.
+func TestOverrideIsReadOnly(t *testing.T) {
+	for path, want := range map[string][]string{
+		"x.toml":         {"/workspace/x.toml"},
+		"a/b/x.toml":     {"/workspace/a", "/workspace/a/b", "/workspace/a/b/x.toml"},
+		".vscode/x.toml": {"/workspace/.vscode/x.toml"}, // the directory is masked already
+		"lazaret.toml":   {},
+		"~/x.toml":       {},
+		"/etc/x.toml":    {},
+	} {
+		plain := fixedMounts(Inputs{}, "none", false)
+		m := fixedMounts(Inputs{Override: &Input{Path: path}}, "none", false)
+		got := []string{}
+		for _, target := range slices.Sorted(maps.Keys(m)) {
+			if _, ok := plain[target]; !ok {
+				got = append(got, target)
+			}
+			if was, ok := plain[target]; ok && was != m[target] {
+				t.Errorf("%s: %s became %+v", path, target, m[target])
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+		if target := "/workspace/" + path; len(want) > 0 && m[target].Mode != "ro" {
+			t.Errorf("%s is mounted %q", target, m[target].Mode)
+		}
+	}
+	// A lock that leaves it out is refused.
+	f := richFile(t)
+	p := f.Profiles["claude"]
+	delete(p.Mounts, "/workspace/ci/lazaret.toml")
+	var de *DerivedError
+	if err := f.CheckDerived("claude"); !errors.As(err, &de) || !strings.Contains(de.Key, "ci/lazaret.toml") {
+		t.Errorf("without it: %v", err)
+	}
+}

@@ -25,7 +25,7 @@ func (d *diff) alarm(a atom) bool {
 	}
 	if !a.new.IsValid() {
 		// A mask or a read-only bind that is gone.
-		return kept && a.at("profiles", "*", "mounts", "*", "*") && !d.own(a) && hasFixed(p, a.path[3])
+		return kept && a.at("profiles", "*", "mounts", "*", "*") && !d.own(a) && hasFixed(d.new, p, a.path[3])
 	}
 	switch {
 	case a.at("storage", "data_root"):
@@ -44,7 +44,7 @@ func (d *diff) alarm(a atom) bool {
 		return !a.order
 	case a.at("profiles", "*", "mounts", "*", "*"):
 		m := p.Mounts[a.path[3]]
-		return !d.own(a) && (hasFixed(p, a.path[3]) || m.Kind != KindOverlay &&
+		return !d.own(a) && (hasFixed(d.new, p, a.path[3]) || m.Kind != KindOverlay &&
 			!strings.HasPrefix(m.From, "{profile_dir}/") && !within(m.From, "{workspace_dir}"))
 	case a.at("profiles", "*", "runtime"), a.at("profiles", "*", "capabilities"):
 		return !d.own(a)
@@ -54,8 +54,8 @@ func (d *diff) alarm(a atom) bool {
 
 func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
-func hasFixed(p Profile, target string) bool {
-	_, ok := fixedMounts(p.Git.Mode, p.Escalation.Enabled)[target]
+func hasFixed(f *File, p Profile, target string) bool {
+	_, ok := fixedMounts(f.Inputs, p.Git.Mode, p.Escalation.Enabled)[target]
 	return ok
 }
 
@@ -78,7 +78,7 @@ func ownIn(f *File, name string, a atom, v reflect.Value) bool {
 	case a.order:
 		return false
 	case a.at("profiles", "*", "mounts", "*", "*"):
-		fixed, is := fixedMounts(p.Git.Mode, p.Escalation.Enabled)[a.path[3]]
+		fixed, is := fixedMounts(f.Inputs, p.Git.Mode, p.Escalation.Enabled)[a.path[3]]
 		m, has := p.Mounts[a.path[3]]
 		return is == has && fixed == m
 	case a.at("profiles", "*", "network", "always_deny"):

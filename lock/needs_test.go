@@ -24,6 +24,8 @@ func TestNeeds(t *testing.T) {
 			{Target: "/root/.cache", Source: "{profile_dir}/cache", Writable: true, Create: true},
 			{Target: "/srv/a:b,c", Source: "/srv/wörk dir", Writable: true},
 			{Target: "/workspace", Source: "{workspace_dir}", Writable: true},
+			{Target: "/workspace/ci", Source: "{workspace_dir}/ci", Writable: true},
+			{Target: "/workspace/ci/lazaret.toml", Source: "{workspace_dir}/ci/lazaret.toml"},
 			{Target: "/workspace/lazaret.lock", Source: "{workspace_dir}/lazaret.lock"},
 			{Target: "/workspace/lazaret.toml", Source: "{workspace_dir}/lazaret.toml"},
 		},
