@@ -87,3 +87,23 @@ func TestStrictHoldsASkipAgainstTheSum(t *testing.T) {
 		t.Errorf("sum:\n%s", out.String())
 	}
 }
+
+func TestSkippedHereAndRunEndToEndCountsOnce(t *testing.T) {
+	dir := t.TempDir()
+	unit, e2e := filepath.Join(dir, "unit"), filepath.Join(dir, "e2e")
+	for name, stream := range map[string]string{
+		unit: events("run p A", "skip p A", "run p B", "skip p B", "run p C", "pass p C", "pass p"),
+		e2e:  strings.ReplaceAll(events("run p A", "run p A/x", "pass p A/x", "pass p A", "pass p"), `"p"`, `"p end to end"`),
+	} {
+		if err := os.WriteFile(name, []byte(stream), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out strings.Builder
+	if ok, err := closing([]string{unit, e2e}, &out); err != nil || !ok {
+		t.Fatalf("ok %v, err %v", ok, err)
+	}
+	if !strings.HasSuffix(out.String(), "\n2 passed, 0 failed, 1 skipped\n") {
+		t.Errorf("sum:\n%s", out.String())
+	}
+}
