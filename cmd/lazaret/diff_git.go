@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -69,6 +70,9 @@ func (d *deps) lockAt(ctx context.Context, arg string) (data []byte, spec string
 		if proc.ExitStatus(err) < 0 {
 			return nil, spec, err
 		}
+		if _, err := d.git(ctx, "rev-parse", "--git-dir"); err != nil {
+			return nil, spec, noRepository(err)
+		}
 		if rev == "HEAD" && d.unborn(ctx) {
 			return nil, spec, fs.ErrNotExist
 		}
@@ -91,6 +95,16 @@ func (d *deps) lockAt(ctx context.Context, arg string) (data []byte, spec string
 	}
 	data, err = d.git(ctx, "cat-file", "blob", oid)
 	return data, spec, err
+}
+
+// noRepository tells why git does not answer at all.
+func noRepository(err error) error {
+	said := err.Error()
+	var pe *proc.Error
+	if errors.As(err, &pe) && pe.Stderr != "" {
+		said, _, _ = strings.Cut(pe.Stderr, "\n")
+	}
+	return hinted{errors.New("git: " + config.Show(strings.TrimPrefix(said, "fatal: "))), "compare two files: lazaret diff OLD.lock NEW.lock"}
 }
 
 // unborn reports whether the repository has no commit yet.

@@ -109,9 +109,10 @@ func (in *inquiry) look(d *deps, profiles []string) error {
 }
 
 // lookState finds out whether a profile's state has been used elsewhere. State
-// that nobody used yet becomes this workspace's with the first launch.
+// that nobody used yet becomes this workspace's with the first launch; a
+// directory that is still empty may be filled by a sandbox that runs now.
 func (in *inquiry) lookState(d *deps, profile string, s launch.State) error {
-	if s.Dir == "" || !s.Known {
+	if s.Dir == "" {
 		return nil
 	}
 	used, err := in.store.Users(s.Dir)
@@ -119,7 +120,7 @@ func (in *inquiry) lookState(d *deps, profile string, s launch.State) error {
 		in.notes = append(in.notes, config.Show(err.Error())+", so it counts for nothing")
 		used = nil
 	}
-	if !slices.Contains(used, d.cwd) {
+	if !slices.Contains(used, d.cwd) && (s.Known || len(used) > 0) {
 		in.shared = append(in.shared, sharedState{profile, s.Dir, used})
 	}
 	return nil
