@@ -8,24 +8,27 @@ import (
 	"time"
 )
 
-// pump is one direction of copying that can be held and stopped. Its source
-// must support read deadlines.
+// pump is one direction of copying that can be held and stopped, also while
+// nobody reads what it writes. Both its files must support deadlines.
 type pump struct {
-	src     *os.File
-	turn    sync.Mutex // held by run while it copies, and between hold and release
-	stopped atomic.Bool
+	src, dst *os.File
+	turn     sync.Mutex // held by run while it copies, and between hold and release
+	stopped  atomic.Bool
 }
 
 // run copies until the source ends, the target fails or stop's time is over.
-func (p *pump) run(dst *os.File) {
+func (p *pump) run() {
 	buf := make([]byte, 64<<10)
+	var rest []byte // read and not yet written
 	for {
 		p.turn.Lock()
-		n, err := p.src.Read(buf)
-		if n > 0 {
-			if _, werr := dst.Write(buf[:n]); werr != nil {
-				err = werr
-			}
+		n, err := 0, error(nil)
+		if len(rest) > 0 {
+			n, err = p.dst.Write(rest)
+			rest = rest[n:]
+		} else {
+			n, err = p.src.Read(buf)
+			rest = buf[:n]
 		}
 		p.turn.Unlock()
 		if errors.Is(err, os.ErrDeadlineExceeded) && !p.stopped.Load() {
@@ -37,17 +40,22 @@ func (p *pump) run(dst *os.File) {
 	}
 }
 
-// hold returns once nothing is being copied; the source is then the caller's.
+// hold returns once nothing is being copied; both files are then the caller's.
 func (p *pump) hold() {
 	p.src.SetReadDeadline(time.Unix(1, 0)) // wakes a read that waits
+	p.dst.SetWriteDeadline(time.Unix(1, 0))
 	p.turn.Lock()
 	p.src.SetReadDeadline(time.Time{})
+	p.dst.SetWriteDeadline(time.Time{})
 }
 
 func (p *pump) release() { p.turn.Unlock() }
 
-// stop ends run after at most d, sooner if the source ends.
+// stop ends run after at most d, sooner if the source ends. Without a limit on
+// writing, a terminal that nobody reads would keep it for ever, and a pty whose
+// other end is closed would make it spin.
 func (p *pump) stop(d time.Duration) {
 	p.stopped.Store(true)
 	p.src.SetReadDeadline(time.Now().Add(d))
+	p.dst.SetWriteDeadline(time.Now().Add(d))
 }

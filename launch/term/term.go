@@ -49,7 +49,8 @@ func Open(path string) (*Session, error) {
 		return nil, fmt.Errorf("opening a pty: %w", err)
 	}
 	s := &Session{tty: tty, ptmx: ptmx, child: child, winch: make(chan os.Signal, 1)}
-	s.in.src, s.out.src = tty, ptmx
+	s.in.src, s.in.dst = tty, ptmx
+	s.out.src, s.out.dst = ptmx, tty
 	if err := pty.InheritSize(tty, ptmx); err != nil {
 		s.closeFiles()
 		return nil, fmt.Errorf("reading the terminal's size: %w", err)
@@ -75,8 +76,8 @@ func (s *Session) Forward() (err error) {
 			pty.InheritSize(s.tty, s.ptmx)
 		}
 	}()
-	go func() { defer s.pumps.Done(); s.in.run(s.ptmx) }()
-	go func() { defer s.pumps.Done(); s.out.run(s.tty) }()
+	go func() { defer s.pumps.Done(); s.in.run() }()
+	go func() { defer s.pumps.Done(); s.out.run() }()
 	return nil
 }
 

@@ -100,6 +100,41 @@ func TestCloseAfterTheTerminalIsGone(t *testing.T) {
 	}
 }
 
+// What cannot be delivered does not keep a session from ending: input that the
+// program never reads, output that nobody takes off the terminal.
+func TestCloseWithWhatNobodyReads(t *testing.T) {
+	me, tty := person(t)
+	s, err := Open(tty)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := reopen(t, s.Child().Name())
+	if _, err := xterm.MakeRaw(int(child.Fd())); err != nil {
+		t.Fatal(err)
+	}
+	forward(t, s)
+	flood := bytes.Repeat([]byte("x"), 1<<20)
+	for _, f := range []*os.File{me, reopen(t, s.Child().Name())} {
+		f.SetWriteDeadline(time.Now().Add(300 * time.Millisecond))
+		f.Write(flood)
+	}
+	for _, end := range []func() error{
+		func() error { return s.Takeover(func(*os.File) error { return nil }) },
+		s.Close,
+	} {
+		done := make(chan error, 1)
+		go func() { done <- end() }()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatal("the session does not end")
+		}
+	}
+}
+
 func forward(t *testing.T, s *Session) {
 	t.Helper()
 	if err := s.Forward(); err != nil {
