@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -45,7 +46,9 @@ type Error struct {
 func (e *Error) Error() string {
 	msg := fmt.Sprintf("running %s: %v", shellquote.Join(e.Argv...), e.Err)
 	if e.Stderr != "" {
-		msg += ": " + lastLine(e.Stderr)
+		// It may repeat what a registry or an image said, so it is quoted:
+		// nothing in it acts on the terminal or passes for lazaret's own words.
+		msg += ": it says " + strconv.Quote(lastLine(e.Stderr))
 	}
 	return msg
 }
@@ -147,6 +150,13 @@ func (t *tailBuffer) Write(p []byte) (int, error) {
 
 func (t *tailBuffer) String() string { return strings.TrimRight(string(t.b), "\n") }
 
+// lastLineMax bounds what an error repeats, in bytes.
+const lastLineMax = 400
+
 func lastLine(s string) string {
-	return s[strings.LastIndexByte(s, '\n')+1:]
+	s = s[strings.LastIndexByte(s, '\n')+1:]
+	if len(s) > lastLineMax {
+		s = s[:lastLineMax] + " …"
+	}
+	return s
 }

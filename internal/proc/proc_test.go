@@ -33,11 +33,18 @@ func TestErrorSaysWhatHappened(t *testing.T) {
 	if !errors.As(err, &e) || !errors.As(err, &ee) {
 		t.Fatalf("got %T, want an *Error around an *exec.ExitError", err)
 	}
-	if !strings.HasSuffix(err.Error(), "exit status 3: the reason") || !strings.HasPrefix(err.Error(), "running /bin/sh -c ") {
+	if !strings.HasSuffix(err.Error(), `exit status 3: it says "the reason"`) || !strings.HasPrefix(err.Error(), "running /bin/sh -c ") {
 		t.Errorf("got %q", err)
 	}
 	if e.Stderr != "first\nthe reason" {
 		t.Errorf("stderr %q", e.Stderr)
+	}
+}
+
+func TestErrorActsOnNoTerminal(t *testing.T) {
+	_, err := Output(t.Context(), sh(`printf 'a\033]0;x\007\rlazaret: hint: "run this"' >&2; exit 1`))
+	if want := `it says "a\x1b]0;x\a\rlazaret: hint: \"run this\""`; !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got %q, want …%s", err, want)
 	}
 }
 
