@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"lazaret/internal/step"
 	"lazaret/launch/podman"
@@ -41,8 +44,8 @@ func Clean(ctx context.Context, e Env) ([]Cleaned, error) {
 	for _, id := range ids {
 		c, err := openClaim(runs, id)
 		switch {
-		case errors.Is(err, errHeld):
-			continue
+		case errors.Is(err, errHeld), errors.Is(err, fs.ErrNotExist):
+			continue // alive, or gone meanwhile
 		case err != nil:
 			out = append(out, Cleaned{ID: id, Err: &RefusedError{err.Error(), "look at what is in " + filepath.Join(runs, id) + " and remove it"}})
 			continue
@@ -75,7 +78,7 @@ func cleanRun(ctx context.Context, c *claim, e Env) (undone []string, err error)
 		u.router = podman.Engine{Podman: pod.Path, Runsc: runc.Path}
 		u.env = hostEnviron(podmanEnviron(e.Getenv), c.dir)
 		// The run may have been killed before it wrote its configuration.
-		if err := os.WriteFile(filepath.Join(c.dir, confFile), []byte(podman.Conf), 0o600); err != nil {
+		if err := writeConf(filepath.Join(c.dir, confFile)); err != nil {
 			c.close()
 			return nil, err
 		}
@@ -91,6 +94,15 @@ func cleanRun(ctx context.Context, c *claim, e Env) (undone []string, err error)
 		return undone, err
 	}
 	return undone, c.remove()
+}
+
+func writeConf(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(podman.Conf)
+	return errors.Join(err, f.Close())
 }
 
 // awaitHelper waits for the end of the run's helper, which takes its sandbox
@@ -119,8 +131,8 @@ func awaitHelper(ctx context.Context, dir string) error {
 	return killProcess(strings.TrimSpace(string(name)))
 }
 
-// cleanUnborn removes what is left of runs that were killed before they had a
-// record. One minute is more than making a record takes.
+// cleanUnborn removes what is left of runs that were killed while their record
+// was made or removed. One minute is more than either takes.
 func cleanUnborn(runs string) error {
 	entries, err := os.ReadDir(runs)
 	if err != nil {
@@ -128,8 +140,8 @@ func cleanUnborn(runs string) error {
 	}
 	var errs []error
 	for _, e := range entries {
-		id, ok := strings.CutPrefix(e.Name(), ".new-")
-		if !ok || !idPattern.MatchString(id) {
+		id := e.Name()[strings.LastIndexByte(e.Name(), '-')+1:]
+		if !idPattern.MatchString(id) || e.Name() != newName(id) && e.Name() != goneName(id) {
 			continue
 		}
 		if fi, err := e.Info(); err == nil && time.Since(fi.ModTime()) > time.Minute {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -61,8 +62,12 @@ func (o Listen) Show() []string { return []string{"listen on " + shown(o.Path)} 
 const socketPathMax = 107
 
 // Runs asks every live lazaret of this person what it runs.
-func Runs(ctx context.Context, runtimeDir string) ([]Record, error) {
-	runs := filepath.Join(runtimeDir, "lazaret")
+func Runs(ctx context.Context, e Env) ([]Record, error) {
+	dir, err := runtimeDir(e.Getenv("XDG_RUNTIME_DIR"), os.Getuid())
+	if err != nil {
+		return nil, err
+	}
+	runs := filepath.Join(dir, "lazaret")
 	ids, err := runIDs(runs)
 	if err != nil {
 		return nil, err

@@ -28,7 +28,8 @@ const HelperCommand = "namespace-helper"
 // process does, and are gone with the helper.
 type helper struct {
 	conn *os.File
-	wait func() error
+	pid  int
+	end  chan error    // how the helper ended; read once, by close
 	gone chan struct{} // closed when the helper's end of conn is
 
 	mu      sync.Mutex
@@ -62,7 +63,7 @@ func startHelper(ctx context.Context, h Host, c *claim, conf string, stdio [3]*o
 		theirs.Close()
 		return nil, fmt.Errorf("locking the run for its helper: %w", err)
 	}
-	_, wait, err := proc.Start(context.WithoutCancel(ctx), proc.Cmd{
+	child, wait, err := proc.Start(context.WithoutCancel(ctx), proc.Cmd{
 		Argv: []string{
 			nsenter, "--target", strconv.Itoa(pid), "--user", "--mount", "--preserve-credentials", "--",
 			// rslave: what is mounted on the host still arrives, nothing goes back.
@@ -85,9 +86,10 @@ func startHelper(ctx context.Context, h Host, c *claim, conf string, stdio [3]*o
 		conn.Close()
 		return nil, err
 	}
-	p := &helper{conn: conn, wait: wait, gone: make(chan struct{}), enc: json.NewEncoder(conn), pending: map[int]chan reply{}}
+	p := &helper{conn: conn, pid: child, end: make(chan error, 1), gone: make(chan struct{}), enc: json.NewEncoder(conn), pending: map[int]chan reply{}}
 	hello := make(chan reply, 1)
 	p.pending[0] = hello
+	go func() { p.end <- wait() }()
 	go p.read()
 	select {
 	case <-hello:
@@ -135,8 +137,14 @@ func (p *helper) do(ctx context.Context, op step.Op, in step.Values) (step.Value
 	return p.call(ctx, request{Kind: kind, Op: raw, In: in})
 }
 
+// helperAnswer is how long the helper may take over a removal, or over its own
+// end. Then it hangs, and is done without.
+const helperAnswer = 10 * time.Second
+
 // remove removes a container from where it was started.
 func (p *helper) remove(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, helperAnswer)
+	defer cancel()
 	_, err := p.call(ctx, request{Kind: kindRemove, Name: name})
 	return err
 }
@@ -185,10 +193,17 @@ func (p *helper) send(r request, ch chan reply) (int, error) {
 }
 
 // close ends the conversation, upon which the helper removes what is left of
-// the sandbox and ends, and waits for that.
+// the sandbox and ends, and waits for that. One that hangs is killed.
 func (p *helper) close() error {
 	p.conn.Close()
-	return p.wait()
+	select {
+	case err := <-p.end:
+		return err
+	case <-time.After(helperAnswer):
+	}
+	// It is our child and nobody else waits for it: the pid is still its own.
+	unix.Kill(p.pid, unix.SIGKILL)
+	return <-p.end
 }
 
 // pauseProcess finds the process that keeps podman's user namespace alive, and

@@ -23,15 +23,17 @@ import (
 // from besides the lock.
 type Host struct {
 	UID, GID   int
-	Home       string // the person's home directory
-	RuntimeDir string // XDG_RUNTIME_DIR
-	CacheDir   string // XDG_CACHE_HOME/lazaret, or its default
-	StateDir   string // XDG_STATE_HOME/lazaret, or its default, without symlinks
-	ConfigDir  string // XDG_CONFIG_HOME/lazaret, likewise
-	Workspace  string // absolute, without symlinks
-	DataRoot   string // storage.data_root, likewise
-	Platform   string // "linux/amd64"
-	Lazaret    string // this program, to be started again as the helper
+	Home       string   // the person's home directory
+	RuntimeDir string   // XDG_RUNTIME_DIR
+	CacheDir   string   // XDG_CACHE_HOME/lazaret, or its default
+	StateDir   string   // XDG_STATE_HOME/lazaret, or its default, without symlinks
+	ConfigDir  string   // XDG_CONFIG_HOME/lazaret, likewise
+	Workspace  string   // absolute, without symlinks
+	DataRoot   string   // storage.data_root, likewise
+	Containers string   // where podman keeps its storage
+	Path       []string // the directories of PATH
+	Platform   string   // "linux/amd64"
+	Lazaret    string   // this program, to be started again as the helper
 	Podman     Tool
 	Runsc      Tool
 	Runc       Tool   // the router's runtime; zero where nothing is reachable
@@ -107,7 +109,6 @@ func Probe(f *lock.File, profile string, e Env) (Host, error) {
 	if h.RuntimeDir, err = runtimeDir(e.Getenv("XDG_RUNTIME_DIR"), h.UID); err != nil {
 		return Host{}, err
 	}
-	h.CacheDir = xdgDir(e.Getenv("XDG_CACHE_HOME"), h.Home, ".cache")
 	if h.Workspace, err = workspace(e.Workspace, h.Home); err != nil {
 		return Host{}, err
 	}
@@ -141,7 +142,7 @@ func Probe(f *lock.File, profile string, e Env) (Host, error) {
 	if h.Sources, err = sources(needs, profile, h); err != nil {
 		return Host{}, err
 	}
-	shared := neighbours(filepath.Join(h.RuntimeDir, "lazaret"), Record{Workspace: h.Workspace})
+	shared := neighbours(filepath.Join(h.RuntimeDir, "lazaret"), Record{Workspace: h.Workspace}, false)
 	if h.Masked, err = masked(h.Workspace, shared); err != nil {
 		return Host{}, err
 	}
@@ -199,6 +200,10 @@ func workspace(dir, home string) (string, error) {
 	return real, nil
 }
 
+// envLineMax is what podman's reader of env files takes in one line, in bytes:
+// bufio.Scanner's buffer, with some room.
+const envLineMax = 60 << 10
+
 func secrets(profile string, needs []lock.EnvNeed, lookup func(string) (string, bool)) (map[string]string, error) {
 	out := map[string]string{}
 	for _, n := range needs {
@@ -212,6 +217,9 @@ func secrets(profile string, needs []lock.EnvNeed, lookup func(string) (string, 
 			// podman's env file has one line a variable and no quoting.
 			return nil, refuse("put it into a file and mount that with a volume",
 				"profiles.%s.env.%s: the value of %s has more than one line", profile, n.Key, n.Name)
+		case len(n.Key)+len(v) > envLineMax:
+			return nil, refuse("put it into a file and mount that with a volume",
+				"profiles.%s.env.%s: the value of %s is longer than %d bytes", profile, n.Key, n.Name, envLineMax)
 		default:
 			out[n.Name] = v
 		}

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -19,10 +20,16 @@ func (r *resolver) mounts() []podman.Mount {
 	for _, target := range slices.Sorted(maps.Keys(r.profile.Mounts)) {
 		switch m := r.profile.Mounts[target]; m.Kind {
 		case lock.KindBind:
+			// Only lazaret.toml or lazaret.lock can be missing: see source.
 			if src := r.Host.Sources[target]; src.Exists || src.Dir {
 				out = append(out, r.bind(target, src, m.Mode))
 			}
 		case lock.KindTmpfs:
+			if mode, there := r.Host.Masked[target]; there && !mode.IsDir() {
+				// Nothing can be mounted over a file but a file: itself, read-only.
+				out = append(out, r.itself(target, mode))
+				continue
+			}
 			out = append(out, r.mask(target, m.Size))
 		case lock.KindGit:
 			out = append(out, r.git(target, m.Size))
@@ -36,8 +43,8 @@ func (r *resolver) mounts() []podman.Mount {
 // bind mounts a source of the host by way of the run directory.
 func (r *resolver) bind(target string, src Source, mode string) podman.Mount {
 	needs := []string{"helper"}
-	if !src.Exists {
-		needs = append(needs, r.stateDir(target, src.Path))
+	if within(src.Path, r.Host.DataRoot) {
+		needs = append(needs, r.stateDir(target, src))
 	}
 	at := filepath.Join(r.dir, mountsDir, strconv.Itoa(r.binds))
 	r.binds++
@@ -59,8 +66,13 @@ func (r *resolver) bind(target string, src Source, mode string) podman.Mount {
 	return m
 }
 
-// stateDir makes a volume's directory below data_root and returns its step.
-func (r *resolver) stateDir(target, path string) string {
+// stateDir makes a volume's directory below data_root, or closes the profile's
+// to others if it is there, and returns the step.
+func (r *resolver) stateDir(target string, src Source) string {
+	path := src.Path
+	if !src.Dir {
+		path = filepath.Dir(path)
+	}
 	name, _ := filepath.Rel(r.Host.DataRoot, path)
 	s := "state " + target
 	r.step(step.Step{Name: s, Op: StateDir{DataRoot: r.Host.DataRoot, Name: name}})
@@ -74,7 +86,7 @@ func (r *resolver) mask(target, size string) podman.Mount {
 	if _, there := r.Host.Masked[target]; !there {
 		name := strings.TrimPrefix(target, "/workspace/")
 		r.step(step.Step{
-			Name: "mask " + target, Op: MaskDir{r.Host.Workspace, name},
+			Name: "mask " + target, Op: MaskDir{r.Host.Workspace, name, filepath.Dir(r.dir)},
 			Undo: []step.Undo{{Kind: undoRmdir, Base: baseWorkspace, Name: name}},
 		})
 	}
@@ -88,6 +100,11 @@ func (r *resolver) git(target, size string) podman.Mount {
 	if !there {
 		return r.mask(target, size)
 	}
-	src := Source{Path: filepath.Join(r.Host.Workspace, ".git"), Exists: true, Dir: mode.IsDir()}
-	return r.bind(target, src, "ro")
+	return r.itself(target, mode)
+}
+
+// itself mounts what lies at a path of the workspace over that path, read-only.
+func (r *resolver) itself(target string, mode fs.FileMode) podman.Mount {
+	path := filepath.Join(r.Host.Workspace, strings.TrimPrefix(target, "/workspace/"))
+	return r.bind(target, Source{Path: path, Exists: true, Dir: mode.IsDir()}, "ro")
 }

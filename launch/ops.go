@@ -3,8 +3,12 @@ package launch
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"lazaret/internal/step"
 )
@@ -32,6 +36,7 @@ func (o WriteFile) Show() []string { return []string{"write " + shown(o.Path)} }
 type MaskDir struct {
 	Workspace string
 	Name      string
+	Runs      string // where the records lie; see withMasks
 }
 
 // Do makes the directory, or finds that of another run that began meanwhile.
@@ -41,9 +46,16 @@ func (o MaskDir) Do(context.Context, step.Values) (step.Values, error) {
 		return nil, err
 	}
 	defer root.Close()
-	err = root.Mkdir(o.Name, 0o755)
-	if fi, lerr := root.Lstat(o.Name); lerr == nil && fi.IsDir() {
-		return nil, nil
+	err = withMasks(o.Runs, func() error {
+		err := root.Mkdir(o.Name, 0o755)
+		if fi, lerr := root.Lstat(o.Name); lerr == nil && fi.IsDir() {
+			return nil
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
+		return nil, refuse("make the workspace writable for you, or make an empty directory "+o.Name+" in it",
+			"the workspace cannot be written to: %v", err)
 	}
 	return nil, err
 }
@@ -71,7 +83,11 @@ func (o StateDir) Do(context.Context, step.Values) (step.Values, error) {
 		return nil, err
 	}
 	defer root.Close()
-	return nil, root.MkdirAll(o.Name, 0o700)
+	if err := root.MkdirAll(o.Name, 0o700); err != nil {
+		return nil, err
+	}
+	profile, _, _ := strings.Cut(o.Name, "/")
+	return nil, root.Chmod(profile, 0o700)
 }
 
 // Show gives the command that would do the same.

@@ -70,9 +70,15 @@ func Resolve(f *lock.File, profile string, h Host, o Options) (*Plan, error) {
 			len(socket), socketPathMax, config.Show(socket))
 	}
 	r.environ = podman.InNamespace(append(slices.Clone(h.Environ), "CONTAINERS_CONF="+filepath.Join(r.dir, confFile)), h.UID, h.GID)
+	for _, s := range h.replaceable() {
+		r.notice(s)
+	}
 	if err := r.unsupported(); err != nil {
 		return nil, err
 	}
+	// podman would put .containerenv there, a file of the host's for the agent
+	// to fill, and more depends on what it finds in the image.
+	r.fixed = append(r.fixed, podman.Mount{Kind: "tmpfs", Target: "/run", Size: "16m"})
 	r.base()
 	if err := r.network(); err != nil {
 		return nil, err
@@ -91,6 +97,7 @@ type resolver struct {
 	dir     string // run directory
 	environ []string
 	binds   int
+	fixed   []podman.Mount // what every sandbox has, whatever its profile says
 }
 
 // unsupported refuses what would be lost, and says what will be missing.
@@ -128,8 +135,18 @@ func (r *resolver) step(s step.Step) { r.Steps = append(r.Steps, s) }
 // base is what every run begins with.
 func (r *resolver) base() {
 	r.step(step.Step{Name: "conf", Op: WriteFile{filepath.Join(r.dir, confFile), podman.Conf}})
+	r.etc("hostname", hostname(r.Record.Profile)+"\n")
 	r.step(step.Step{Name: "control", Op: Listen{filepath.Join(r.dir, controlSocket), &r.control}})
 	r.step(step.Step{Name: "helper", Needs: []string{"conf"}, Op: &StartHelper{Conf: filepath.Join(r.dir, confFile)}})
+}
+
+// etc gives the sandbox a file in /etc that podman would otherwise make, where
+// the agent could write to it: it lies in a small memory file system of the
+// host's, which the agent could fill.
+func (r *resolver) etc(name, text string) {
+	path := filepath.Join(r.dir, "etc-"+name)
+	r.step(step.Step{Name: "etc " + name, Op: WriteFile{path, text}})
+	r.fixed = append(r.fixed, podman.Mount{Kind: "bind", Source: path, Target: "/etc/" + name, ReadOnly: true})
 }
 
 func (r *resolver) image(pinned lock.PlatformImage) {
@@ -164,11 +181,11 @@ func (r *resolver) sandbox(pinned lock.PlatformImage, mounts []podman.Mount) err
 		Command:      command,
 		TTY:          r.Host.Terminal,
 		Env:          map[string]string{},
-		Mounts:       mounts,
+		Mounts:       append(r.fixed, mounts...),
 		Capabilities: r.profile.Capabilities,
 	}
 	if r.uplink != nil {
-		run.Network, run.DNS = "ns:"+late(netnsValue), cable().Router4.String()
+		run.Network = "ns:" + late(netnsValue)
 	}
 	maps.Copy(run.Env, r.Host.TermEnv)
 	if r.profile.Git.Mode != "none" {

@@ -35,7 +35,7 @@ func locked(t *testing.T, text string) *lock.File {
 		t.Fatal(err)
 	}
 	f, _, err := lock.Build(t.Context(), lock.Request{
-		Config: c, Inputs: lock.Inputs{Platforms: []string{"linux/amd64"}, Workspace: &lock.Input{Path: lock.WorkspacePath, SHA256: strings.Repeat("a", 64)}}, Helpers: own(), Resolver: fixedResolver{},
+		Config: c, Inputs: lock.Inputs{Platforms: []string{"linux/amd64"}, Workspace: &lock.Input{Path: lock.WorkspacePath, SHA256: strings.Repeat("a", 64)}}, Helpers: ownHelpers(), Resolver: fixedResolver{},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func locked(t *testing.T, text string) *lock.File {
 	return f
 }
 
-func own() lock.Helpers {
+func ownHelpers() lock.Helpers {
 	return lock.Helpers{
 		Sidecar:  map[string]lock.Sidecar{"linux-amd64": {Binary: digest, Layer: digest, Config: digest, Manifest: digest, Size: 1}},
 		Escalate: map[string]lock.Binary{"linux-amd64": {Binary: digest}},
@@ -85,7 +85,7 @@ func fixedHost() Host {
 }
 
 func options() Options {
-	return Options{ID: "0123456789ab", Started: time.Unix(0, 0), Helpers: own()}
+	return Options{ID: "0123456789ab", Started: time.Unix(0, 0), Helpers: ownHelpers()}
 }
 
 func TestPlanText(t *testing.T) {
@@ -220,7 +220,7 @@ func TestPullIsByDigest(t *testing.T) {
 		"localhost.evil.example:5000/x@sha256:0123456789": "pull --quiet docker://localhost.evil.example:5000/x@" + digest,
 	} {
 		o := Image{Ref: ref, Pinned: lock.PlatformImage{Manifest: digest, Config: digest}}
-		if got := strings.Join(o.pullArgv()[3:], " "); got != want {
+		if got := strings.Join(o.pullArgv()[4:], " "); got != want {
 			t.Errorf("%s:\n got %s\nwant %s", ref, got, want)
 		}
 	}

@@ -93,7 +93,7 @@ func newClaim(runtimeDir string, r Record) (*claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	tmp := filepath.Join(dir, ".new-"+r.ID)
+	tmp := filepath.Join(dir, newName(r.ID))
 	if err := os.Mkdir(tmp, 0o700); err != nil {
 		return nil, fmt.Errorf("claiming run %s: %w", r.ID, err)
 	}
@@ -103,7 +103,7 @@ func newClaim(runtimeDir string, r Record) (*claim, error) {
 		err = os.Rename(tmp, c.dir)
 	}
 	if err != nil {
-		removeTree(dir, ".new-"+r.ID)
+		removeTree(dir, newName(r.ID))
 		return nil, fmt.Errorf("claiming run %s: %w", r.ID, err)
 	}
 	return c, nil
@@ -120,7 +120,7 @@ func fillClaim(dir string, r Record) (*claim, error) {
 	if err := os.Mkdir(filepath.Join(dir, mountsDir), 0o700); err != nil {
 		return nil, err
 	}
-	for _, name := range []string{helperLock, journalFile} {
+	for _, name := range []string{supervisorLock, helperLock, journalFile} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			return nil, err
 		}
@@ -179,11 +179,20 @@ func (c *claim) close() {
 	c.lock.Close()
 }
 
-// remove takes the record away. Its lock is released last.
+// remove takes the record away: first its name, so that nobody finds half a
+// record, whatever happens next. Its lock is released last.
 func (c *claim) remove() error {
 	defer c.close()
-	return removeTree(filepath.Dir(c.dir), filepath.Base(c.dir))
+	runs, gone := filepath.Dir(c.dir), goneName(c.ID)
+	if err := os.Rename(c.dir, filepath.Join(runs, gone)); err != nil {
+		return fmt.Errorf("removing the record of run %s: %w", c.ID, err)
+	}
+	return removeTree(runs, gone)
 }
+
+// Names of records that are not complete yet, and of those that are not any more.
+func newName(id string) string  { return ".new-" + id }
+func goneName(id string) string { return ".gone-" + id }
 
 var errHeld = errors.New("the lock is held")
 
@@ -191,7 +200,8 @@ var errHeld = errors.New("the lock is held")
 // last process that holds the descriptor, however that ends: a pid can be
 // another process by now, a lock cannot.
 func lockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	// Not created here: a record that is being removed must not come back.
+	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -244,87 +254,4 @@ func runIDs(runs string) ([]string, error) {
 	}
 	slices.Sort(ids)
 	return ids, nil
-}
-
-// neighbours tells whether another live run has the same workspace as r.
-func neighbours(runs string, r Record) bool {
-	ids, err := runIDs(runs)
-	if err != nil {
-		return false
-	}
-	for _, id := range ids {
-		if id == r.ID {
-			continue
-		}
-		var other Record
-		b, err := readRegular(filepath.Join(runs, id, recordFile))
-		if err != nil || json.Unmarshal(b, &other) != nil || other.Workspace != r.Workspace {
-			continue
-		}
-		lock, err := lockFile(filepath.Join(runs, id, supervisorLock))
-		if errors.Is(err, errHeld) {
-			return true
-		}
-		if err == nil {
-			lock.Close()
-		}
-	}
-	return false
-}
-
-// treeDepth is how deep lazaret's own trees are: an image layout below a run
-// directory has layout/blobs/sha256/file.
-const treeDepth = 5
-
-// removeTree removes base/name, a tree that lazaret itself made. It follows no
-// link, does not leave the file system it starts on, and goes no deeper than
-// lazaret's own trees are, so that whatever was put there instead is not
-// removed with it.
-func removeTree(base, name string) error {
-	root, err := os.OpenRoot(base)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	fi, err := root.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return removeBelow(root, name, device(fi), treeDepth)
-}
-
-func removeBelow(root *os.Root, name string, dev uint64, depth int) error {
-	fi, err := root.Lstat(name)
-	if err != nil {
-		return err
-	}
-	if device(fi) != dev {
-		return fmt.Errorf("removing %s: something is mounted there", name)
-	}
-	if !fi.IsDir() {
-		return root.Remove(name)
-	}
-	if depth == 0 {
-		return fmt.Errorf("removing %s: deeper than anything lazaret makes", name)
-	}
-	d, err := root.Open(name)
-	if err != nil {
-		return err
-	}
-	names, err := d.Readdirnames(-1)
-	d.Close()
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, n := range names {
-		errs = append(errs, removeBelow(root, name+"/"+n, dev, depth-1))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	return root.Remove(name)
 }

@@ -110,30 +110,3 @@ func (h Host) State(f *lock.File, profile string) State {
 	}
 	return State{}
 }
-
-// ownDirs finds where lazaret's own records and the person's own config lie,
-// which no sandbox may be given.
-func (h *Host) ownDirs(e Env) {
-	h.StateDir = xdgDir(e.Getenv("XDG_STATE_HOME"), h.Home, ".local/state")
-	h.ConfigDir = xdgDir(e.Getenv("XDG_CONFIG_HOME"), h.Home, ".config")
-	for _, dir := range []*string{&h.StateDir, &h.ConfigDir} {
-		if real, err := resolve(*dir); err == nil {
-			*dir = real
-		}
-	}
-}
-
-// checkOwnDirs refuses a workspace that holds them: an agent that can write
-// the records of trust can agree to its own lock.
-func (h Host) checkOwnDirs() error {
-	for _, own := range []struct{ name, variable, dir string }{
-		{"lazaret's records", "XDG_STATE_HOME", h.StateDir},
-		{"your lazaret configuration", "XDG_CONFIG_HOME", h.ConfigDir},
-	} {
-		if within(own.dir, h.Workspace) || within(h.Workspace, own.dir) {
-			return refuse("set "+own.variable+" to a directory elsewhere, or work in another one",
-				"%s (%s) and the workspace contain one another", own.name, config.Show(own.dir))
-		}
-	}
-	return nil
-}

@@ -42,7 +42,7 @@ type IO struct {
 }
 
 // teardownTime bounds a teardown, whatever happened before.
-const teardownTime = time.Minute
+const teardownTime = 2 * time.Minute
 
 // Run performs the plan and returns the exit status of the sandbox's command.
 // When it returns, for whatever reason, everything it did to the host is

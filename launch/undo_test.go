@@ -52,7 +52,10 @@ func TestUndoRefusesWhatNoRunJournals(t *testing.T) {
 
 func TestRmdirTakesEmptyDirectoriesOnly(t *testing.T) {
 	ws := t.TempDir()
-	u := undoer{record: testRecord(ws)}
+	u := undoer{record: testRecord(ws), runs: t.TempDir()}
+	if err := os.Mkdir(filepath.Join(u.runs, u.record.ID), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	undo := func(name string) {
 		t.Helper()
 		if err := u.undo(t.Context(), step.Undo{Kind: undoRmdir, Base: baseWorkspace, Name: name}); err != nil {

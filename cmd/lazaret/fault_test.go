@@ -221,7 +221,8 @@ func (s *sandboxed) steps() []string {
 
 // TestFaultTable makes every step of a launch fail, and kills lazaret before
 // and after every step, alone and together with its helper: afterwards the
-// host is as it was, after a failure at once, after a kill with "lazaret clean".
+// host is as it was, after a failure at once, after a kill with "lazaret clean" or
+// the next launch.
 func TestFaultTable(t *testing.T) {
 	needE2E(t)
 	s := newSandboxed(t)
@@ -252,7 +253,12 @@ func (s *sandboxed) faults(before string, steps []string) {
 				if ws := c.ProcessState.Sys().(syscall.WaitStatus); ws.Signal() != syscall.SIGKILL {
 					t.Errorf("%s%s: not killed: %v\n%s", f, name, err, out)
 				}
-				s.must("clean")
+				// Either repairs: the command, and the next launch.
+				if strings.Contains(f, "all") {
+					s.must("clean")
+				} else {
+					s.must("launch", "shell", "--", "true")
+				}
 			}
 			verdict := "ok"
 			if diff := s.settled(before); diff != "" {
@@ -348,6 +354,28 @@ func TestFaultSignals(t *testing.T) {
 		c.Process.Kill()
 		c.Wait()
 		s.must("clean")
+		if diff := s.settled(before); diff != "" {
+			t.Errorf("the host is not as it was\n%s", diff)
+		}
+	})
+	t.Run("helper that hangs", func(t *testing.T) {
+		c, out := s.start()
+		b, err := os.ReadFile(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "lazaret", s.run(), "helper.lock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid, _, _ := strings.Cut(string(b), "/")
+		n, err := strconv.Atoi(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		syscall.Kill(n, syscall.SIGSTOP)
+		t.Cleanup(func() { syscall.Kill(n, syscall.SIGCONT) })
+		c.Process.Signal(syscall.SIGTERM)
+		c.Wait()
+		if got := c.ProcessState.ExitCode(); got != 128+int(syscall.SIGTERM) {
+			t.Errorf("exit status %d\n%s", got, out)
+		}
 		if diff := s.settled(before); diff != "" {
 			t.Errorf("the host is not as it was\n%s", diff)
 		}

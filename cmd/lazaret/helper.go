@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -19,13 +20,11 @@ func newHelperCmd() *cobra.Command {
 		Args:   noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			conn, lock := os.NewFile(3, "conversation"), os.NewFile(4, "lock")
-			for _, f := range []*os.File{conn, lock} {
-				if f == nil {
-					return fmt.Errorf("%s is started by lazaret launch, not by hand", launch.HelperCommand)
-				}
-				if _, err := f.Stat(); err != nil {
-					return fmt.Errorf("%s is started by lazaret launch, not by hand", launch.HelperCommand)
-				}
+			if fi, err := conn.Stat(); err != nil || fi.Mode().Type() != fs.ModeSocket {
+				return fmt.Errorf("%s is started by lazaret launch, not by hand", launch.HelperCommand)
+			}
+			if fi, err := lock.Stat(); err != nil || !fi.Mode().IsRegular() {
+				return fmt.Errorf("%s is started by lazaret launch, not by hand", launch.HelperCommand)
 			}
 			return launch.ServeHelper(conn, lock, [3]*os.File{os.Stdin, os.Stdout, os.Stderr})
 		},

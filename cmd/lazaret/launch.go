@@ -100,7 +100,14 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 		return 0, err
 	}
 	stdin, stdout, stderr := files(cmd)
-	env.Terminal = term.IsTerminal(int(stdin.Fd())) && term.IsTerminal(int(stdout.Fd()))
+	env.Terminal = term.IsTerminal(int(stdin.Fd())) && term.IsTerminal(int(stdout.Fd())) && hasTerminal()
+	if !o.dryRun {
+		// Before looking around: what a killed run left must not be taken for
+		// the person's own.
+		if err := cleanBefore(cmd.Context(), env, talk); err != nil {
+			return 0, err
+		}
+	}
 	host, err := launch.Probe(file, o.profile, env)
 	if err != nil {
 		return 0, err
@@ -121,9 +128,6 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 		return 0, err
 	}
 	d.tellMoved(talk, locked)
-	if err := cleanBefore(cmd.Context(), env, talk); err != nil {
-		return 0, err
-	}
 	for _, n := range plan.Notices {
 		fmt.Fprintf(talk, "lazaret: note: %s\n", n)
 	}
@@ -144,7 +148,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	w := newWaiting(newProgress(talk))
 	defer w.stop()
 	status, err := plan.Run(ctx, launch.IO{
-		Stdin: stdin, Stdout: stdout, Stderr: stderr, Terminal: "/dev/tty",
+		Stdin: stdin, Stdout: stdout, Stderr: stderr, Terminal: terminalPath,
 		Observe: func(e step.Event) error {
 			w.event(e)
 			guard.event(e)
@@ -156,7 +160,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 		},
 	})
 	var s signalled
-	if errors.As(context.Cause(ctx), &s) {
+	if err != nil && errors.As(context.Cause(ctx), &s) {
 		// What the end of everything under way had to say is of no interest,
 		// but what could not be undone is.
 		var left *launch.LeftoverError
@@ -191,6 +195,20 @@ func files(cmd *cobra.Command) (in, out, err *os.File) {
 	out, _ = cmd.OutOrStdout().(*os.File)
 	err, _ = cmd.ErrOrStderr().(*os.File)
 	return in, out, err
+}
+
+// terminalPath is the controlling terminal, whatever it is called.
+const terminalPath = "/dev/tty"
+
+// hasTerminal tells whether there is one: a stream can be a terminal that is
+// somebody else's.
+func hasTerminal() bool {
+	f, err := os.OpenFile(terminalPath, os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
 }
 
 // signalled is the end of a launch by a signal.

@@ -23,7 +23,11 @@ nothing.`,
   lazaret ps --json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			runs, err := launch.Runs(cmd.Context(), d.env("XDG_RUNTIME_DIR"))
+			env, err := d.launchEnv()
+			if err != nil {
+				return err
+			}
+			runs, err := launch.Runs(cmd.Context(), env)
 			if err != nil {
 				return err
 			}

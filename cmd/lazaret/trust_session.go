@@ -62,11 +62,14 @@ func (d *deps) endSession(ctx context.Context, workspace string) error {
 
 // live reports whether a sandbox of a workspace is running.
 func (d *deps) live(ctx context.Context, workspace string) bool {
-	dir := d.env("XDG_RUNTIME_DIR")
-	if !filepath.IsAbs(dir) {
+	if !filepath.IsAbs(d.env("XDG_RUNTIME_DIR")) {
 		return false
 	}
-	runs, err := launch.Runs(ctx, dir)
+	env, err := d.launchEnv()
+	if err != nil {
+		return true // who knows
+	}
+	runs, err := launch.Runs(ctx, env)
 	if err != nil {
 		return true // who knows
 	}

@@ -12,9 +12,9 @@ import (
 // Undo takes one change back. Running it twice, or before its step ran,
 // succeeds.
 type Undo struct {
-	Kind string `json:"kind"` // container, remove, rmdir, kill
-	Base string `json:"base"` // run or workspace: the only roots a record may name
-	Name string `json:"name"` // path below Base, container name, or pid/starttime
+	Kind string `json:"kind"` // container, rmdir, tree
+	Base string `json:"base"` // workspace or cache: the only roots a record may name
+	Name string `json:"name"` // path below Base, or container name
 }
 
 func (u Undo) String() string {

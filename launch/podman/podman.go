@@ -21,7 +21,9 @@ type Engine struct {
 // Argv is a podman command line. Podman does not remember runtime flags, so
 // every command that touches a container must carry the same ones.
 func (e Engine) Argv(args ...string) []string {
-	argv := []string{e.Podman, "--runtime", e.Runsc}
+	// mounts.conf, which distributions use for entitlements, puts files of the
+	// host into every container. Only this hidden option says no.
+	argv := []string{e.Podman, "--default-mounts-file=/dev/null", "--runtime", e.Runsc}
 	for _, f := range e.RuntimeFlags {
 		argv = append(argv, "--runtime-flag", f)
 	}
@@ -80,7 +82,6 @@ type Run struct {
 	Command      []string // whole: the image's entrypoint is not used
 	TTY          bool
 	Network      string            // "": none; else as --network takes it
-	DNS          string            // the only name server, where there is a network
 	Env          map[string]string // literal values
 	EnvFile      string            // "" or a file of NAME=value lines
 	Mounts       []Mount           // in mount order
@@ -112,7 +113,7 @@ func (e Engine) Run(r Run) []string {
 		"--cap-drop=all",
 	}
 	if r.Network != "" {
-		a = append(a, "--dns="+r.DNS, "--dns-search=.")
+		a = append(a, "--dns=none")
 	}
 	for _, c := range r.Capabilities {
 		a = append(a, "--cap-add="+c)

@@ -63,7 +63,7 @@ func TestRunLeavesNothingToDefaults(t *testing.T) {
 	if end < 0 || !slices.Equal(argv[end:], []string{"--", "sha256:x", "-c", "--privileged"}) {
 		t.Errorf("got %q", argv)
 	}
-	if !slices.Equal(argv[:6], []string{"/p", "--runtime", "/r", "--runtime-flag", "ignore-cgroups", "run"}) {
-		t.Errorf("got %q", argv[:6])
+	if want := []string{"/p", "--default-mounts-file=/dev/null", "--runtime", "/r", "--runtime-flag", "ignore-cgroups", "run"}; !slices.Equal(argv[:7], want) {
+		t.Errorf("got %q", argv[:7])
 	}
 }
