@@ -500,12 +500,13 @@ func (s *nameServer) answer(msg []byte, limit int) []byte {
 	}
 	s.mu.Lock()
 	s.log = append(s.log, q.name+" "+strings.TrimPrefix(q.question.Type.String(), "Type"))
-	zone := s.zone
 	s.mu.Unlock()
 	r := reply{rcode: dnsmessage.RCodeNameError}
 	name := q.name
 	for range 20 {
-		f, ok := zone[name]
+		s.mu.Lock()
+		f, ok := s.zone[name]
+		s.mu.Unlock()
 		if !ok {
 			break
 		}

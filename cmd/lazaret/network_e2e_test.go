@@ -44,6 +44,10 @@ git = "none"
 	if err := os.MkdirAll(config, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	// podman finds its storage there.
+	if err := os.Symlink(filepath.Join(os.Getenv("HOME"), ".config", "containers"), filepath.Join(config, "containers")); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(config, worldFile), []byte(n.world.ns), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -194,6 +198,39 @@ func TestEndToEndNetwork(t *testing.T) {
 	if diff := n.settled(before); diff != "" {
 		t.Errorf("the host is not as it was\n%s", diff)
 	}
+
+	out := n.must("doctor", "shell")
+	for _, want := range []string{"tcp 169.254.169.254:80", "deny 10.0.0.0/8", "this machine", "allow 172.16.5.0/24:5432"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("doctor does not try %q", want)
+		}
+	}
+	t.Logf("\n%s", out)
+	if diff := n.settled(before); diff != "" {
+		t.Errorf("after doctor, the host is not as it was\n%s", diff)
+	}
+}
+
+// TestEndToEndDoctor: where a sandbox is not as its lock has it, doctor says so.
+func TestEndToEndDoctor(t *testing.T) {
+	needE2E(t)
+	n := newNetworked(t, "default_allow = []\ndefault_deny = []\n", `allow_hosts = ["gone.test", "api.test"]`)
+	n.world.must("name", "api.test", "60 A 192.0.2.10")
+	c, out := n.cmd(nil, "doctor", "shell")
+	c.Run()
+	text := out.String()
+	if c.ProcessState.ExitCode() != exitError || !strings.Contains(text, "1 thing") {
+		t.Errorf("status %d", c.ProcessState.ExitCode())
+	}
+	for line := range strings.Lines(text) {
+		if wrong := strings.Contains(line, "WRONG"); wrong != strings.Contains(line, "gone.test") {
+			t.Errorf("%s", line)
+		}
+	}
+	if !strings.Contains(text, "host api.test:443") || !strings.Contains(text, "name lazaret-doctor.invalid") {
+		t.Error("not all was tried")
+	}
+	t.Logf("\n%s", text)
 }
 
 // TestEndToEndNames: names open what they stand for, and nothing leaves by them.
