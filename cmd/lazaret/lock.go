@@ -29,6 +29,7 @@ type lockOptions struct {
 	config    *string
 	platforms []string // nil: not given
 	lock      string
+	verbose   bool
 }
 
 func newLockCmd(d *deps) *cobra.Command {
@@ -94,6 +95,7 @@ what is out of date, and why, and exits with status 3.`,
 	f.StringVar(&override, "config", "", "a further config `file`, above all others")
 	f.StringArrayVar(&o.platforms, "platform", nil, "lock for this `platform` only; may be repeated")
 	f.StringVar(&o.lock, "lock", "", "the lock `file`, in place of lazaret.lock")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "also say which allowed ranges lie inside denied ones")
 	return cmd
 }
 
@@ -153,6 +155,9 @@ func runLock(ctx context.Context, d *deps, o lockOptions, out, talk io.Writer) e
 		return err
 	}
 	tellWarnings(talk, warnings)
+	if o.verbose {
+		tellExceptions(talk, file)
+	}
 	if stale != nil && !errors.Is(stale, fs.ErrNotExist) {
 		fmt.Fprintf(talk, "lazaret: note: %v: it is made anew\n", stale)
 	}

@@ -43,6 +43,15 @@ func tellWarnings(talk io.Writer, warnings []lock.Warning) {
 	}
 }
 
+// tellExceptions says which allowed ranges lie inside denied ones.
+func tellExceptions(talk io.Writer, file *lock.File) {
+	for _, name := range slices.Sorted(maps.Keys(file.Profiles)) {
+		for _, s := range file.Profiles[name].Network.Exceptions() {
+			fmt.Fprintf(talk, "lazaret: note: profiles.%s.network: %s\n", name, s)
+		}
+	}
+}
+
 // tellPins lists the images whose pin is new or has moved.
 func tellPins(out io.Writer, old, file *lock.File) {
 	for _, name := range slices.Sorted(maps.Keys(file.Profiles)) {
