@@ -75,12 +75,13 @@ as_account() {
 		"${quiet[@]}" "${env[@]}" "$@"
 }
 
-# stage: a new private directory of the account's, for what it must be able to
+# stage: a new private directory of the account's, apart from ~/.cache/lazaret, where
+# lazaret lets no workspace be. For what the account must be able to
 # read: the clone may lie under a directory that only root can enter. Printed.
 stage() {
 	# shellcheck disable=SC2016 # expanded by the account's shell
 	as_account bash -c 'umask 077
-		mkdir -p "$HOME/.cache/lazaret" && mktemp -d "$HOME/.cache/lazaret/stage-XXXXXX"'
+		mkdir -p "$HOME/.cache/lazaret-ci" && mktemp -d "$HOME/.cache/lazaret-ci/stage-XXXXXX"'
 }
 
 # into_stage DIR PATH...: copies PATHs of the clone there. The account does the

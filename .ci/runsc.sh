@@ -16,8 +16,8 @@ runsc_works() {
 	# shellcheck disable=SC2016 # expanded by the account's shell
 	as_account bash -c '
 		set -eu
-		mkdir -p "$HOME/.cache/lazaret"
-		rootfs=$(mktemp -d "$HOME/.cache/lazaret/probe-XXXXXX")
+		mkdir -p "$HOME/.cache/lazaret-ci"
+		rootfs=$(mktemp -d "$HOME/.cache/lazaret-ci/probe-XXXXXX")
 		trap "rm -rf \"$rootfs\" 2>/dev/null || podman unshare rm -rf \"$rootfs\"" EXIT
 		cp "$(command -v catatonit)" "$rootfs/catatonit"
 		podman --cgroup-manager cgroupfs --events-backend file \
