@@ -32,6 +32,9 @@ func (o Bind) Do(context.Context, step.Values) (step.Values, error) {
 		if errors.Is(err, unix.ELOOP) {
 			return nil, refuse("look at what replaced it, then launch again", "%s became a symlink meanwhile", config.Show(o.Source))
 		}
+		if errors.Is(err, unix.ENOENT) {
+			return nil, refuse("make it, or take the volume out of lazaret.toml", "there is no %s", config.Show(o.Source))
+		}
 		return nil, fmt.Errorf("opening %s: %w", config.Show(o.Source), err)
 	}
 	defer unix.Close(fd)

@@ -20,10 +20,11 @@ func (r *resolver) mounts() []podman.Mount {
 	for _, target := range slices.Sorted(maps.Keys(r.profile.Mounts)) {
 		switch m := r.profile.Mounts[target]; m.Kind {
 		case lock.KindBind:
-			// Only lazaret.toml or lazaret.lock can be missing: see source.
-			if src := r.Host.Sources[target]; src.Exists || src.Dir {
-				out = append(out, r.bind(target, src, m.Mode))
+			src := r.Host.Sources[target]
+			if !src.Exists && strings.HasPrefix(target, "/workspace/lazaret.") {
+				continue // a personal lock and its config lie elsewhere
 			}
+			out = append(out, r.bind(target, src, m.Mode))
 		case lock.KindTmpfs:
 			if mode, there := r.Host.Masked[target]; there && !mode.IsDir() {
 				// Nothing can be mounted over a file but a file: itself, read-only.

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"lazaret/lock"
 	"lazaret/lock/config"
@@ -82,10 +81,8 @@ func source(n lock.PathNeed, t config.Tokens, writable []string) (Source, error)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && n.Create:
 		return Source{Path: real, Dir: true}, nil
-	case errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(n.Target, "/workspace/lazaret."):
-		return Source{Path: real}, nil // a personal lock lies elsewhere
 	case errors.Is(err, fs.ErrNotExist):
-		return Source{}, refuse("make it, or take the volume out of lazaret.toml", "there is no %s", config.Show(real))
+		return Source{Path: real}, nil
 	case err != nil:
 		return Source{}, err
 	case !fi.IsDir() && !fi.Mode().IsRegular() && fi.Mode().Type() != fs.ModeSocket:
