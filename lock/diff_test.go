@@ -20,6 +20,14 @@ func clone(t testing.TB, f *File) *File {
 	return out
 }
 
+// oneProfile is a lock in which every field is set, and no more of them than
+// that takes.
+func oneProfile(t testing.TB) *File {
+	f := richFile(t)
+	delete(f.Profiles, "plain")
+	return f
+}
+
 // mutations are all the ways to change one value of a lock, by dotted key.
 func mutations(t testing.TB, f *File, r *rand.Rand) (out []func()) {
 	t.Helper()
@@ -119,9 +127,9 @@ func TestDiffOmitsNothing(t *testing.T) {
 		t.Fatalf("a lock differs from itself: %+v", got)
 	}
 	r := rand.New(rand.NewPCG(1, 2))
-	base := richFile(t)
+	base := oneProfile(t)
 	kinds := len(mutations(t, clone(t, base), r))
-	if kinds < 80 {
+	if kinds < 60 {
 		t.Fatalf("only %d values to change", kinds)
 	}
 	check := func(a, b *File) {
@@ -153,7 +161,7 @@ func TestDiffOmitsNothing(t *testing.T) {
 		mutations(t, b, r)[i]()
 		check(base, b)
 	}
-	for range 100 { // several at once, on both sides
+	for range 60 { // several at once, on both sides
 		a, b := clone(t, base), clone(t, base)
 		for range 1 + r.IntN(4) {
 			m := mutations(t, b, r)
@@ -164,7 +172,7 @@ func TestDiffOmitsNothing(t *testing.T) {
 			}
 		}
 		if r.IntN(10) == 0 {
-			delete(b.Profiles, "plain")
+			delete(b.Profiles, "claude")
 		}
 		check(a, b)
 	}
@@ -173,7 +181,7 @@ func TestDiffOmitsNothing(t *testing.T) {
 
 // TestDiffSaysTheValue: whatever changes, the sentence holds the new value.
 func TestDiffSaysTheValue(t *testing.T) {
-	base := richFile(t)
+	base := oneProfile(t)
 	r := rand.New(rand.NewPCG(3, 4))
 	n := len(mutations(t, clone(t, base), r))
 	said := 0
@@ -195,7 +203,7 @@ func TestDiffSaysTheValue(t *testing.T) {
 			}
 		}
 	}
-	if said < 60 {
+	if said < 50 {
 		t.Errorf("only %d values were looked at", said)
 	}
 }
