@@ -35,6 +35,12 @@ func (o Publish) Do(_ context.Context, in step.Values) (step.Values, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A pid is used again, and every router has the same addresses: without
+	// this, a port could one day lead into another sandbox.
+	name, err := processName(pid)
+	if err != nil {
+		return nil, fmt.Errorf("finding the network sidecar: %w", err)
+	}
 	for _, p := range o.Ports {
 		l, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(p.Host))))
 		if errors.Is(err, unix.EADDRINUSE) {
@@ -44,7 +50,7 @@ func (o Publish) Do(_ context.Context, in step.Values) (step.Values, error) {
 		if err != nil {
 			return nil, fmt.Errorf("profiles.%s.ports: %w", o.Profile, err)
 		}
-		go o.serve(l, pid, p)
+		go o.serve(l, pid, name, p)
 	}
 	return nil, nil
 }
@@ -59,7 +65,7 @@ func (o Publish) Show() []string {
 }
 
 // serve goes on until the helper ends.
-func (o Publish) serve(l net.Listener, pid int, p Port) {
+func (o Publish) serve(l net.Listener, pid int, name string, p Port) {
 	for {
 		c, err := l.Accept()
 		if err != nil {
@@ -68,7 +74,7 @@ func (o Publish) serve(l net.Listener, pid int, p Port) {
 		}
 		go func() {
 			defer c.Close()
-			if to, err := dialIn(pid, netip.AddrPortFrom(o.To, p.Sandbox)); err == nil {
+			if to, err := dialIn(pid, name, netip.AddrPortFrom(o.To, p.Sandbox)); err == nil {
 				defer to.Close()
 				join(c.(*net.TCPConn), to.(*net.TCPConn))
 			}
@@ -77,12 +83,15 @@ func (o Publish) serve(l net.Listener, pid int, p Port) {
 }
 
 // dialIn connects from the namespace of the router.
-func dialIn(pid int, to netip.AddrPort) (c net.Conn, err error) {
+func dialIn(pid int, name string, to netip.AddrPort) (c net.Conn, err error) {
 	router, err := routerNetns(pid)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(router)
+	if now, err := processName(pid); err != nil || now != name {
+		return nil, errors.New("the network sidecar is gone")
+	}
 	err = inNetns(router, func() error {
 		// A socket is of the namespace of the thread that made it.
 		c, err = net.DialTimeout("tcp4", to.String(), connectTime)

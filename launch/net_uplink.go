@@ -138,7 +138,11 @@ func (u *uplink) next() (sidecar.Event, error) {
 		return e, fmt.Errorf("listening to the network sidecar: %w", err)
 	}
 	if e.Kind == sidecar.EventFailed {
-		return e, fmt.Errorf("the network sidecar: %s", config.Show(e.Text))
+		do := ""
+		if strings.Contains(e.Text, "packet filter") {
+			do = `the kernel needs nf_tables with fib, masquerade, reject and ct; "modprobe -a nft_fib_inet nft_masq nft_reject_inet nft_ct" loads them`
+		}
+		return e, refuse(do, "the network sidecar: %s", config.Show(e.Text))
 	}
 	return e, nil
 }
