@@ -125,7 +125,7 @@ func (d *diff) text(atoms []atom) string {
 		return d.inputPath(a.path[1]) + ": " + d.list(atoms)
 	case a.at("escalate", "*", "*"), a.at("inputs", "*", "*"):
 		return d.list(atoms)
-	case len(atoms) > 1 && onPlatform(a):
+	case onPlatform(a):
 		// The same on several platforms; on all of them it need not be said.
 		var on []string
 		for _, a := range atoms {
@@ -135,8 +135,6 @@ func (d *diff) text(atoms []atom) string {
 			return d.sentence(a)
 		}
 		return d.sentence(a) + " (" + strings.Join(on, ", ") + ")"
-	case onPlatform(a):
-		return d.sentence(a) + " (" + platformOf(a) + ")"
 	case len(atoms) > 1: // elements of one list
 		values := make([]string, len(atoms))
 		for i, a := range atoms {
