@@ -75,9 +75,9 @@ as_account() {
 		"${quiet[@]}" "${env[@]}" "$@"
 }
 
-# stage: a new private directory of the account's, apart from ~/.cache/lazaret, where
-# lazaret lets no workspace be. For what the account must be able to
-# read: the clone may lie under a directory that only root can enter. Printed.
+# stage: a new private directory of the account's, for what it must be able to
+# read: the clone may lie under a directory that only root can enter. It is
+# apart from ~/.cache/lazaret, in which lazaret lets no workspace be. Printed.
 stage() {
 	# shellcheck disable=SC2016 # expanded by the account's shell
 	as_account bash -c 'umask 077
