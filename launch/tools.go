@@ -73,7 +73,8 @@ func findTool(name, path, workspace string, cache map[string]string, check func(
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	out, err := proc.Output(ctx, proc.Cmd{Argv: []string{file, "--version"}, Env: []string{"PATH=/usr/bin:/bin", "HOME=/"}})
+	// podman 5 wants a config directory that exists before it says its version.
+	out, err := proc.Output(ctx, proc.Cmd{Argv: []string{file, "--version"}, Env: []string{"PATH=/usr/bin:/bin", "HOME=/", "XDG_CONFIG_HOME=/"}})
 	if err != nil {
 		return Tool{}, refuse("install a "+name+" that works on this machine", "%s does not answer --version: %v", file, err)
 	}
