@@ -30,7 +30,7 @@ type watch struct {
 	notify *fsnotify.Watcher
 	was    map[string]fs.FileInfo // nil: not there
 	told   []string
-	done   chan struct{}
+	ended  bool
 }
 
 // event begins and ends watching with the sandbox. Before, lazaret itself makes
@@ -59,7 +59,7 @@ func (w *watch) start() error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.notify, w.done, w.was = n, make(chan struct{}), map[string]fs.FileInfo{}
+	w.notify, w.was = n, map[string]fs.FileInfo{}
 	for _, name := range protected {
 		w.was[name] = w.look(name)
 	}
@@ -76,7 +76,6 @@ func (w *watch) look(name string) fs.FileInfo {
 }
 
 func (w *watch) run(n *fsnotify.Watcher) {
-	defer close(w.done)
 	for {
 		select {
 		case e, ok := <-n.Events:
@@ -104,7 +103,7 @@ func (w *watch) check(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	was, is := w.was[name], w.look(name)
-	if was == nil && is == nil || was != nil && is != nil && os.SameFile(was, is) {
+	if w.ended || was == nil && is == nil || was != nil && is != nil && os.SameFile(was, is) {
 		return
 	}
 	w.was[name] = is
@@ -128,11 +127,15 @@ func (w *watch) stop() {
 	if n == nil {
 		return
 	}
-	n.Close()
-	<-w.done
 	for _, name := range protected { // what the last events were about
 		w.check(name)
 	}
+	w.mu.Lock()
+	w.ended = true // from now on it is lazaret that takes things away
+	w.mu.Unlock()
+	// The kernel takes its time to let go of a watch, ten milliseconds, in
+	// which the rest can be taken down.
+	go n.Close()
 }
 
 // warnings says what is noticed: at once, and again at the end where a screen

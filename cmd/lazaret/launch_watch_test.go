@@ -74,13 +74,19 @@ func TestWatch(t *testing.T) {
 				}
 			}
 			w.event(step.Event{Step: "sandbox", Kind: step.Done})
+			mu.Lock()
 			if tt.want == "" && len(said) > 0 || len(said) != len(w.told) {
 				t.Errorf("said %q, told %q", said, w.told)
 			}
+			mu.Unlock()
 			// Nothing is said of what happens after.
+			mu.Lock()
 			n := len(said)
+			mu.Unlock()
 			os.Remove(dir + "/.git")
 			time.Sleep(20 * time.Millisecond)
+			mu.Lock()
+			defer mu.Unlock()
 			if len(said) != n {
 				t.Errorf("said %q after the end", said[n:])
 			}
