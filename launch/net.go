@@ -141,7 +141,11 @@ func portsOf(list []string) (out []Port, err error) {
 // HasNetwork tells whether the sandbox has a network at all.
 func (p *Plan) HasNetwork() bool { return p.uplink != nil }
 
-// OwnRanges are the ranges that every sandbox's router has for itself.
-func OwnRanges() []string {
-	return []string{"10.0.2.0/24", "198.19.255.252/30", "fd00::/64", "fd6c:617a:6172::/64"}
+// OwnRanges are the ranges that the sandbox's router has for itself.
+func (p *Plan) OwnRanges() []string {
+	own := []string{"10.0.2.0/24", "198.19.255.252/30", "fd6c:617a:6172::/64"}
+	if p.Host.Uplink == slirp {
+		own = append(own, "fd00::/64") // pasta has the host's own, whatever that is
+	}
+	return own
 }

@@ -50,7 +50,7 @@ func (p *Plan) Denies(a netip.AddrPort) bool {
 	if p.uplink == nil {
 		return true
 	}
-	own, err := prefixes(OwnRanges())
+	own, err := prefixes(p.OwnRanges())
 	if err != nil {
 		return true
 	}

@@ -141,7 +141,7 @@ func checksOf(n lock.Network, plan *launch.Plan, own []netip.Addr) (out []check)
 	if plan.Denies(netip.AddrPortFrom(metadata, 53)) {
 		add(check{what: "udp", arg: "169.254.169.254:53", why: "cloud metadata", want: wantDenied})
 	}
-	for _, s := range launch.OwnRanges() {
+	for _, s := range plan.OwnRanges() {
 		p := netip.MustParsePrefix(s)
 		denied(p.Addr().Next(), 22, "the router's own network")
 	}

@@ -72,7 +72,7 @@ type denials struct {
 // denied can be written down.
 func (d *deps) watchDenials(p *launch.Plan, f *lock.File, talk io.Writer) (*denials, error) {
 	w := &denials{record: p.Record, talk: talk, live: !p.Host.Terminal, now: time.Now, seen: map[auditEntry]uint64{}}
-	for _, s := range slices.Concat(f.Profiles[p.Record.Profile].Network.AlwaysDeny, launch.OwnRanges()) {
+	for _, s := range slices.Concat(f.Profiles[p.Record.Profile].Network.AlwaysDeny, p.OwnRanges()) {
 		if q, err := netip.ParsePrefix(s); err == nil {
 			w.never = append(w.never, q)
 		}

@@ -439,13 +439,13 @@ func program(t *testing.T, name string) string {
 // shellImage is the id of the image that the sandboxes here use.
 func (n *networked) shellImage() string {
 	n.t.Helper()
-	ids, err := exec.Command("podman", "images", "--quiet", "--no-trunc", "localhost/lazaret/*").Output()
+	ids, err := exec.Command("podman", "images", "--quiet", "--no-trunc").Output()
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	for id := range strings.FieldsSeq(string(ids)) {
 		out, _ := exec.Command("podman", "image", "inspect", "--format", "{{.Config.Labels}} {{.Config.Entrypoint}} {{.Config.Cmd}}", id).Output()
-		if !strings.Contains(string(out), "sidecar") {
+		if strings.Contains(string(out), "[/bin/sh]") && !strings.Contains(string(out), "sidecar") {
 			return id
 		}
 	}
@@ -484,11 +484,21 @@ func TestEndToEndRates(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(n.ws, "lines"), []byte(lines), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	out := n.world.must("run", "podman", "--runtime", program(t, "runsc"), "--runtime-flag", "ignore-cgroups", "run", "--rm", "--network", "slirp4netns",
+	uplink := "slirp4netns"
+	if v, err := exec.Command("podman", "--version").Output(); err != nil || strings.Contains(string(v), "version 5.") {
+		uplink = "pasta"
+	}
+	out := n.world.must("run", "podman", "--runtime", program(t, "runsc"), "--runtime-flag", "ignore-cgroups", "run", "--rm", "--network", uplink,
 		"-v", n.ws+":/p:ro", "--entrypoint=", shell, "sh", "-c", "/p/lazaret-probe </p/lines")
-	for i, line := range strings.Split(strings.TrimSpace(out), "\n") {
-		_, answer, _ := strings.Cut(line, ": ")
-		direct[i%2] = append(direct[i%2], number(t, answer))
+	for line := range strings.Lines(out) {
+		for i, what := range []string{"pull ", "push "} {
+			if _, answer, ok := strings.Cut(strings.TrimSpace(line), ": "); ok && strings.HasPrefix(line, what) {
+				direct[i] = append(direct[i], number(t, answer))
+			}
+		}
+	}
+	if len(direct[0]) != rounds || len(direct[1]) != rounds {
+		t.Fatalf("said:\n%s", out)
 	}
 	for i, what := range []string{"down", "up"} {
 		slices.Sort(direct[i])
