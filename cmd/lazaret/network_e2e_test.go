@@ -8,12 +8,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"lazaret/lock"
 )
 
 // networked is a workspace whose sandbox talks to a world of the test's own.
@@ -362,8 +365,8 @@ func TestEndToEndNegativeControl(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.world.must("blackhole", strings.TrimSpace(string(pid)), "10.64.0.0/10")
-	try := func(runtime ...string) string {
-		args := append([]string{"run", "podman"}, runtime...)
+	try := func(flags ...string) string {
+		args := append([]string{"run", "podman"}, flags...)
 		args = append(args, "run", "--rm", "--network", "container:"+shared, "-v", n.ws+":/p:ro", "--entrypoint=", shell, "sh", "-c", "echo tcp 10.66.0.10:80 | /p/lazaret-probe")
 		out, err := n.world.do(args...)
 		if err != nil {
@@ -439,18 +442,15 @@ func program(t *testing.T, name string) string {
 // shellImage is the id of the image that the sandboxes here use.
 func (n *networked) shellImage() string {
 	n.t.Helper()
-	ids, err := exec.Command("podman", "images", "--quiet", "--no-trunc").Output()
+	data, err := os.ReadFile(filepath.Join(n.ws, "lazaret.lock"))
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	for id := range strings.FieldsSeq(string(ids)) {
-		out, _ := exec.Command("podman", "image", "inspect", "--format", "{{.Config.Labels}} {{.Config.Entrypoint}} {{.Config.Cmd}}", id).Output()
-		if strings.Contains(string(out), "[/bin/sh]") && !strings.Contains(string(out), "sidecar") {
-			return id
-		}
+	f, err := lock.Parse(data)
+	if err != nil {
+		n.t.Fatal(err)
 	}
-	n.t.Fatalf("no image of the shell among %s", ids)
-	return ""
+	return f.Profiles["shell"].Image.Platforms[lock.PlatformKey(runtime.GOOS+"/"+runtime.GOARCH)].Config
 }
 
 // TestFaultNetwork is TestFaultTable for the steps of the network.
