@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,6 +32,7 @@ type helper struct {
 	pid  int
 	end  chan error    // how the helper ended; read once, by close
 	gone chan struct{} // closed when the helper's end of conn is
+	hung atomic.Bool   // it did not answer in time
 
 	mu      sync.Mutex
 	enc     *json.Encoder
@@ -146,6 +148,9 @@ func (p *helper) remove(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, helperAnswer)
 	defer cancel()
 	_, err := p.call(ctx, request{Kind: kindRemove, Name: name})
+	if errors.Is(err, context.DeadlineExceeded) {
+		p.hung.Store(true)
+	}
 	return err
 }
 
@@ -196,10 +201,14 @@ func (p *helper) send(r request, ch chan reply) (int, error) {
 // the sandbox and ends, and waits for that. One that hangs is killed.
 func (p *helper) close() error {
 	p.conn.Close()
+	patience := helperAnswer
+	if p.hung.Load() {
+		patience = 0
+	}
 	select {
 	case err := <-p.end:
 		return err
-	case <-time.After(helperAnswer):
+	case <-time.After(patience):
 	}
 	// It is our child and nobody else waits for it: the pid is still its own.
 	unix.Kill(p.pid, unix.SIGKILL)
