@@ -68,7 +68,7 @@ func (r *resolver) network() error {
 	r.step(step.Step{
 		Name: "network.router", Where: step.Podman, Needs: []string{"network.image", "network.socket"},
 		Op: Router{Engine: engine, Environ: r.environ, Run: podman.Router{
-			Name: name, Image: pinned.Config, Uplink: r.Host.Uplink, Sysctls: sidecar.Sysctls(), Dir: dir,
+			Name: name, Image: pinned.Config, Uplink: r.Host.Uplink, Sysctls: sidecar.Sysctls(), Dir: dir, SELinux: r.Host.SELinux,
 		}},
 		Undo: []step.Undo{{Kind: undoContainer, Name: name}},
 	})

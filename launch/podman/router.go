@@ -8,6 +8,7 @@ type Router struct {
 	Uplink  string // "slirp4netns" or "pasta"
 	Sysctls map[string]string
 	Dir     string // host directory with the socket it calls
+	SELinux bool   // it is enforced, and would not let the router call
 }
 
 // uplinks are podman's rootless networks with nothing left to the host: the
@@ -42,6 +43,9 @@ func (e Engine) Router(r Router) []string {
 		"--env", "GOMEMLIMIT=48MiB",
 		// Names are served at port 53, without a capability for it.
 		"--sysctl", "net.ipv4.ip_unprivileged_port_start=0",
+	}
+	if r.SELinux {
+		a = append(a, "--security-opt=label=disable")
 	}
 	for _, k := range SortedKeys(r.Sysctls) {
 		a = append(a, "--sysctl", "net."+dotted(k)+"="+r.Sysctls[k])
