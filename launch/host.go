@@ -38,6 +38,7 @@ type Host struct {
 	Runsc      Tool
 	Runc       Tool   // the router's runtime; zero where nothing is reachable
 	Uplink     string // podman's rootless network: slirp4netns or pasta
+	Relay      bool   // this program can run inside any sandbox
 	SELinux    bool
 	Terminal   bool // stdin and stdout are terminals
 	TermEnv    map[string]string
@@ -127,6 +128,7 @@ func Probe(f *lock.File, profile string, e Env) (Host, error) {
 			return Host{}, err
 		}
 	}
+	h.Relay = needs.Sidecar && runsAnywhere(h.Lazaret)
 	h.Environ = podmanEnviron(e.Getenv)
 	if h.Secrets, err = secrets(profile, needs.Env, e.LookupEnv); err != nil {
 		return Host{}, err

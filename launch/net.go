@@ -76,10 +76,23 @@ func (r *resolver) network() error {
 	r.step(step.Step{Name: "network.cable", Where: step.Podman, Needs: []string{"network.hello", "network.host"}, Op: Cable{cable()}})
 	r.step(step.Step{Name: "network.policy", Needs: []string{"network.cable", "network.router"}, Op: SendPolicy{r.uplink}})
 	if len(ports) > 0 {
-		r.step(step.Step{Name: "network.ports", Where: step.Podman, Needs: []string{"network.policy"},
-			Op: Publish{Profile: r.Record.Profile, Ports: ports, To: cable().Box4}})
+		r.publish(ports)
 	}
 	return nil
+}
+
+// publish leads ports in. A login's callback listens on the sandbox's own
+// loopback address, which no packet can reach: for that, this program itself
+// is part of the sandbox.
+func (r *resolver) publish(ports []Port) {
+	op := Publish{Profile: r.Record.Profile, Ports: ports, To: cable().Box4, Environ: r.environ}
+	if r.Host.Relay {
+		r.fixed = append(r.fixed, r.bind(relayPath, Source{Path: r.Host.Lazaret, Exists: true}, "ro"))
+		op.Relay = r.Engine.Exec(r.Record.Container(), relayPath, RelayCommand)
+	} else {
+		r.notice("ports lead only to programs that listen on more than the sandbox's loopback address: this lazaret is not a static program")
+	}
+	r.step(step.Step{Name: "network.ports", Where: step.Podman, Needs: []string{"network.policy"}, Op: op})
 }
 
 // policyOf turns the lock's text into a policy.

@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"debug/elf"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -18,15 +17,8 @@ const ProbePath = "/run/lazaret-doctor/lazaret"
 // ProbePath: what a sandbox can do is best asked from inside, whatever is in
 // its image.
 func (p *Plan) WithProbe() error {
-	f, err := elf.Open(p.Host.Lazaret)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	for _, prog := range f.Progs {
-		if prog.Type == elf.PT_INTERP {
-			return refuse("build lazaret with CGO_ENABLED=0", "this lazaret is not a static program, so it cannot run in every image")
-		}
+	if !runsAnywhere(p.Host.Lazaret) {
+		return refuse("build lazaret with CGO_ENABLED=0", "this lazaret is not a static program, so it cannot run in every image")
 	}
 	const name = "probe"
 	at := filepath.Join(p.Host.RuntimeDir, "lazaret", p.Record.ID, mountsDir, name)

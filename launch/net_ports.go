@@ -8,12 +8,14 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"lazaret/internal/proc"
 	"lazaret/internal/step"
 )
 
@@ -24,7 +26,22 @@ type Publish struct {
 	Profile string
 	Ports   []Port
 	To      netip.Addr
+	// Relay, with a port at its end, is the command that reaches a program
+	// which listens on the sandbox's own loopback address; nil without.
+	Relay   []string
+	Environ []string
 }
+
+// RelayCommand is the hidden command that connects its standard input and
+// output with a port of the loopback address, and relayPath where this program
+// is in a sandbox that has ports.
+const (
+	RelayCommand = "port-relay"
+	relayPath    = "/run/lazaret-port/lazaret"
+)
+
+// relaysAtOnce bounds the processes that connections start.
+const relaysAtOnce = 16
 
 // connectTime is how long the sandbox has to take a connection.
 const connectTime = 5 * time.Second
@@ -60,12 +77,16 @@ func (o Publish) Show() []string {
 	var out []string
 	for _, p := range o.Ports {
 		out = append(out, "lead "+p.String())
+		if o.Relay != nil {
+			out = append(out, "where only its loopback address listens: "+shown(append(slices.Clone(o.Relay), strconv.Itoa(int(p.Sandbox)))...))
+		}
 	}
 	return out
 }
 
 // serve goes on until the helper ends.
 func (o Publish) serve(l net.Listener, pid int, name string, p Port) {
+	relays := make(chan struct{}, relaysAtOnce)
 	for {
 		c, err := l.Accept()
 		if err != nil {
@@ -74,12 +95,33 @@ func (o Publish) serve(l net.Listener, pid int, name string, p Port) {
 		}
 		go func() {
 			defer c.Close()
-			if to, err := dialIn(pid, name, netip.AddrPortFrom(o.To, p.Sandbox)); err == nil {
+			to, err := dialIn(pid, name, netip.AddrPortFrom(o.To, p.Sandbox))
+			switch {
+			case err == nil:
 				defer to.Close()
 				join(c.(*net.TCPConn), to.(*net.TCPConn))
+			case errors.Is(err, unix.ECONNREFUSED) && o.Relay != nil:
+				select {
+				case relays <- struct{}{}:
+					o.relay(c.(*net.TCPConn), p)
+					<-relays
+				default:
+				}
 			}
 		}()
 	}
+}
+
+// relay connects c with a program inside that carries on from there.
+func (o Publish) relay(c *net.TCPConn, p Port) {
+	f, err := c.File()
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	argv := append(slices.Clone(o.Relay), strconv.Itoa(int(p.Sandbox)))
+	// Its failure is a connection that ends: what a port without a program is.
+	proc.Output(context.Background(), proc.Cmd{Argv: argv, Env: o.Environ, Stdin: f, Stdout: f})
 }
 
 // dialIn connects from the namespace of the router.

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"debug/elf"
 	"strconv"
 	"strings"
 
@@ -40,4 +41,20 @@ func uplinkKind(pod Tool, workspace string) (string, error) {
 		}
 	}
 	return "", refuse(`install it: "apt-get install `+order[0]+`" or your distribution's package`, "%s is not installed, and podman %s needs it for a network", order[0], pod.Version)
+}
+
+// runsAnywhere tells whether a program needs nothing but a kernel, so that it
+// runs whatever the image holds.
+func runsAnywhere(path string) bool {
+	f, err := elf.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	for _, prog := range f.Progs {
+		if prog.Type == elf.PT_INTERP {
+			return false
+		}
+	}
+	return true
 }

@@ -147,7 +147,7 @@ default_deny = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "2001:db8:5::/4
 // what is allowed works, by every protocol.
 func TestEndToEndNetwork(t *testing.T) {
 	needE2E(t)
-	n := newNetworked(t, networkConfig, `ports = ["18455:8455"]`)
+	n := newNetworked(t, networkConfig, `ports = ["18455:8455", "18454:8454"]`)
 	before := n.host()
 	n.world.must("name", "any.test", "60 A 192.0.2.1")
 	p := n.launch()
@@ -172,8 +172,14 @@ func TestEndToEndNetwork(t *testing.T) {
 		p.wants("tcp 10.1.2.3:443 = refused")
 	}
 	// A published port leads in, and from the loopback address only.
-	p.wants("listen 8455 = works")
+	p.wants("listen :8455 = works")
 	n.world.must("echo", "127.0.0.1:18455", "hello sandbox")
+	// A login's callback listens on the sandbox's own loopback address.
+	if out, err := n.world.do("echo", "127.0.0.1:18454", "nobody"); err == nil {
+		t.Errorf("nobody listens, and somebody says %s", out)
+	}
+	p.wants("listen 127.0.0.1:8454 = works")
+	n.world.must("echo", "127.0.0.1:18454", "hello callback")
 	if out, err := n.world.do("echo", "100.64.9.2:18455", "hello"); err == nil {
 		t.Errorf("the port is open on the host's address: %s", out)
 	}

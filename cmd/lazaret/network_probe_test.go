@@ -23,7 +23,7 @@ import (
 //	look NAME                addresses by the system's resolver, or refused
 //	ask SERVER NAME          the same by that server
 //	raw                      whether raw and packet sockets can be had
-//	listen PORT              echoes there from now on
+//	listen ADDRESS           echoes there from now on
 //	hold ADDRESS, say TEXT   a connection that stays
 //	pull ADDRESS, push ADDRESS  megabytes in a second
 func probeMain() {
@@ -36,7 +36,7 @@ func probeMain() {
 		answer := ""
 		switch f[0] {
 		case "tcp", "udp":
-			err = echoed(f[0], f[1], "hello "+f[1])
+			err = echoed(f[0], f[1], "hello "+f[1], 1500*time.Millisecond)
 		case "ping":
 			err = pinged(f[1])
 		case "look":
@@ -49,7 +49,7 @@ func probeMain() {
 			answer = fmt.Sprint(e1 == nil || e2 == nil)
 		case "listen":
 			var l net.Listener
-			if l, err = net.Listen("tcp", ":"+f[1]); err == nil {
+			if l, err = net.Listen("tcp", f[1]); err == nil {
 				go func() {
 					for {
 						c, err := l.Accept()

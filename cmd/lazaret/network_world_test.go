@@ -194,7 +194,7 @@ func (w *worldServer) do(args []string) (out string, err error) {
 	case "got":
 		return strings.Join(w.got, "\n"), nil
 	case "echo":
-		err = in(w.host, func() error { return echoed("tcp", args[1], args[2]) })
+		err = in(w.host, func() error { return echoed("tcp", args[1], args[2], 10*time.Second) })
 	case "run":
 		err = in(w.host, func() error {
 			w.mu.Unlock() // what it runs may be asking us
@@ -448,8 +448,7 @@ func (w *worldServer) answer(msg []byte) []byte {
 }
 
 // echoed sends a text and hears it again.
-func echoed(network, addr, text string) error {
-	const patience = 1500 * time.Millisecond
+func echoed(network, addr, text string, patience time.Duration) error {
 	c, err := net.DialTimeout(network, addr, patience)
 	if err != nil {
 		return err

@@ -54,6 +54,12 @@ func (e Engine) Router(r Router) []string {
 	return e.Argv(append(a, "--", r.Image)...)
 }
 
+// Exec is the command that runs another program in a container, connected to
+// its standard input and output.
+func (e Engine) Exec(container string, command ...string) []string {
+	return e.Argv(append([]string{"exec", "--interactive", "--user=0:0", container}, command...)...)
+}
+
 // dotted is a kernel setting's file name as sysctl(8) has it.
 func dotted(path string) string {
 	b := []byte(path)
