@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -29,7 +28,7 @@ type HostNetwork struct{}
 
 // Do gives the host's addresses, and whether it has IPv6.
 func (HostNetwork) Do(context.Context, step.Values) (step.Values, error) {
-	addrs, err := hostAddresses()
+	addrs, err := HostAddresses()
 	if err != nil {
 		return nil, err
 	}
@@ -38,14 +37,7 @@ func (HostNetwork) Do(context.Context, step.Values) (step.Values, error) {
 		list = append(list, a.String())
 	}
 	out := step.Values{addrsValue: strings.Join(list, " ")}
-	routes, err := netlink.RouteListFiltered(unix.AF_INET6, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
-	if err == nil && slices.ContainsFunc(routes, func(r netlink.Route) bool {
-		ones := 0
-		if r.Dst != nil {
-			ones, _ = r.Dst.Mask.Size()
-		}
-		return ones == 0 && r.Type == unix.RTN_UNICAST
-	}) {
+	if HostIPv6() {
 		out[sixValue] = "yes"
 	}
 	return out, nil

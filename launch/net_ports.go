@@ -43,6 +43,10 @@ const (
 // relaysAtOnce bounds the processes that connections start.
 const relaysAtOnce = 16
 
+// dialsAtOnce bounds the connections that the sandbox has not taken yet: each
+// occupies a thread, and whoever can reach the loopback address can make them.
+const dialsAtOnce = 64
+
 // connectTime is how long the sandbox has to take a connection.
 const connectTime = 5 * time.Second
 
@@ -86,16 +90,23 @@ func (o Publish) Show() []string {
 
 // serve goes on until the helper ends.
 func (o Publish) serve(l net.Listener, pid int, name string, p Port) {
-	relays := make(chan struct{}, relaysAtOnce)
+	relays, dials := make(chan struct{}, relaysAtOnce), make(chan struct{}, dialsAtOnce)
 	for {
 		c, err := l.Accept()
 		if err != nil {
 			time.Sleep(10 * time.Millisecond) // too many open files; the next may close some
 			continue
 		}
+		select {
+		case dials <- struct{}{}:
+		default:
+			c.Close()
+			continue
+		}
 		go func() {
 			defer c.Close()
 			to, err := dialIn(pid, name, netip.AddrPortFrom(o.To, p.Sandbox))
+			<-dials
 			switch {
 			case err == nil:
 				defer to.Close()

@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -282,7 +281,7 @@ func (u *uplink) follow(known []netip.Addr) {
 	}
 	// Read at once too: between the first look and now there was time.
 	for b := make([]byte, 16<<10); ; {
-		now, lerr := hostAddresses()
+		now, lerr := HostAddresses()
 		if err = errors.Join(err, lerr); err != nil {
 			u.emit(step.Event{Step: "network", Kind: step.Notice, Err: err.Error(), Attr: map[string]string{
 				"notice": "addresses that this machine gets from now on are not denied to the sandbox"}})
@@ -304,7 +303,7 @@ func (u *uplink) follow(known []netip.Addr) {
 	}
 }
 
-// addressChanges is a socket that can be read when an address comes or goes,
+// addressChanges is a socket that can be read when an address or a route comes or goes,
 // and every now and then.
 func addressChanges() (int, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
@@ -313,27 +312,12 @@ func addressChanges() (int, error) {
 	}
 	err = errors.Join(
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1}),
-		unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV6_IFADDR}))
+		unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV6_IFADDR | unix.RTMGRP_IPV4_ROUTE | unix.RTMGRP_IPV6_ROUTE}))
 	if err != nil {
 		unix.Close(fd)
 		return -1, fmt.Errorf("following this machine's addresses: %w", err)
 	}
 	return fd, nil
-}
-
-// hostAddresses are those of the network namespace the process is in.
-func hostAddresses() (out []netip.Addr, err error) {
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil, fmt.Errorf("looking at this machine's addresses: %w", err)
-	}
-	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil {
-			out = append(out, p.Addr().Unmap().WithZone(""))
-		}
-	}
-	slices.SortFunc(out, netip.Addr.Compare)
-	return slices.Compact(out), nil
 }
 
 func (u *uplink) tell(line string) error {

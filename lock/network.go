@@ -55,6 +55,9 @@ func network(key string, n config.Network, p config.Profile) (Network, []Warning
 		if e.Prefix.Bits() == 0 && !denied {
 			out.DNS = "open"
 		}
+		if slices.Contains(out.AlwaysDeny, e.Prefix.String()) {
+			warnings = append(warnings, Warning{key + ".network", e.Prefix.String() + " is always denied: allow what is needed inside it"})
+		}
 		if denied {
 			warnings = append(warnings, Warning{key + ".network", e.Prefix.String() + " is both allowed and denied: it is denied"})
 		}

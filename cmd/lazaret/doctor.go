@@ -95,7 +95,7 @@ func runDoctor(cmd *cobra.Command, d *deps, o launchOptions) error {
 	if err != nil {
 		return err
 	}
-	own, err := ownAddresses()
+	own, err := launch.HostAddresses()
 	if err != nil {
 		return err
 	}
@@ -147,6 +147,9 @@ func checksOf(n lock.Network, plan *launch.Plan, own []netip.Addr) (out []check)
 	}
 	denied(netip.AddrFrom4([4]byte{10, 0, 2, 2}), 22, "the router's gateway")
 	for _, a := range own {
+		if a.IsLoopback() || a.IsLinkLocalUnicast() {
+			continue
+		}
 		// Only a range of just this address would open it.
 		only := netip.PrefixFrom(a, a.BitLen())
 		if !slices.ContainsFunc(n.Allow, func(s string) bool { e, err := config.ParseEndpoint(s); return err == nil && e.Prefix == only }) {
@@ -198,21 +201,6 @@ func inside(p netip.Prefix) netip.Addr {
 		return netip.MustParseAddr("2001:db8::1")
 	}
 	return p.Addr().Next()
-}
-
-// ownAddresses are this machine's, as others could reach it.
-func ownAddresses() (out []netip.Addr, err error) {
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil, fmt.Errorf("looking at this machine's addresses: %w", err)
-	}
-	for _, a := range addrs {
-		p, err := netip.ParsePrefix(a.String())
-		if err == nil && !p.Addr().IsLoopback() && !p.Addr().IsLinkLocalUnicast() {
-			out = append(out, p.Addr().Unmap())
-		}
-	}
-	return out, nil
 }
 
 // examine runs the plan, and notes what the probe and the router said.
@@ -275,7 +263,7 @@ func examine(cmd *cobra.Command, d *deps, plan *launch.Plan, checks []check) err
 }
 
 // good tells whether a check found what it is to find.
-func (c check) good(network bool) bool {
+func (c check) good(network, ipv6 bool) bool {
 	switch c.want {
 	case wantWorks:
 		return c.found == probeWorks
@@ -283,17 +271,17 @@ func (c check) good(network bool) bool {
 		return !c.denied
 	}
 	// Without IPv6, the sandbox itself has no way to such an address.
-	six := strings.HasPrefix(c.arg, "[")
-	return c.found != probeWorks && (c.denied || !network || c.what == "raw" || six)
+	nowhere := !ipv6 && strings.HasPrefix(c.arg, "[")
+	return c.found != probeWorks && (c.denied || !network || c.what == "raw" || nowhere)
 }
 
 func tellChecks(out io.Writer, checks []check, network bool) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "TRIED\tWHAT IT IS\tMUST BE\tFOUND\t")
-	wrong := 0
+	wrong, ipv6 := 0, launch.HostIPv6()
 	for _, c := range checks {
 		verdict := ""
-		if !c.good(network) {
+		if !c.good(network, ipv6) {
 			verdict = "WRONG"
 			wrong++
 		}

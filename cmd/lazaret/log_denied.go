@@ -55,6 +55,7 @@ const (
 type denials struct {
 	record  launch.Record
 	never   []netip.Prefix // ranges that no suggestion shall open
+	own     []netip.Addr   // this machine's addresses, at the end
 	talk    io.Writer
 	live    bool
 	now     func() time.Time
@@ -190,6 +191,11 @@ func (w *denials) end() {
 	if len(w.order) == 0 {
 		return
 	}
+	own, err := launch.HostAddresses()
+	if err != nil {
+		w.never = append(w.never, netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0"))
+	}
+	w.own = own
 	fmt.Fprintf(w.talk, "lazaret: denied to [profiles.%s]:\n", w.record.Profile)
 	slices.SortStableFunc(w.order, func(a, b auditEntry) int { return cmp.Compare(w.seen[b], w.seen[a]) })
 	for i, a := range w.order {
@@ -236,7 +242,10 @@ func (a auditEntry) text() string {
 // of what can be written there. None opens the machine itself or its cloud's
 // credentials: an agent could try them just to have the line suggested.
 func (w *denials) suggestion(a auditEntry) string {
-	if a.Kind == "refused" {
+	switch a.Kind {
+	case "rebound":
+		return "" // the name, and with it the address, is of somebody's choosing
+	case "refused":
 		h, err := config.ParseHost(a.Name)
 		if err != nil {
 			return ""
@@ -244,7 +253,7 @@ func (w *denials) suggestion(a auditEntry) string {
 		return fmt.Sprintf("allow_hosts = [%q]", h.String())
 	}
 	ip, err := netip.ParseAddr(a.Address)
-	if err != nil || slices.ContainsFunc(w.never, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+	if err != nil || slices.Contains(w.own, ip) || slices.ContainsFunc(w.never, func(p netip.Prefix) bool { return p.Contains(ip) }) {
 		return ""
 	}
 	e := config.Endpoint{Prefix: netip.PrefixFrom(ip, ip.BitLen())}

@@ -159,7 +159,8 @@ func TestEndToEndNetwork(t *testing.T) {
 		"tcp 172.16.5.1:5432 = works", "tcp 172.16.5.1:80 = refused", "udp 172.16.5.1:5432 = refused",
 		"tcp 192.168.1.1:80 = refused",
 		"tcp 169.254.169.254:80 = refused", "tcp 100.100.100.200:80 = refused",
-		"tcp 100.64.9.2:22 = refused", // the host's own address
+		"tcp 100.64.9.2:22 = refused",  // the host's own address
+		"tcp 192.0.2.240:22 = refused", // and one that it has as a local route only
 		"tcp 10.0.2.2:22 = refused", "tcp 10.0.2.3:53 = refused", "tcp 198.19.255.253:22 = refused",
 		"tcp [2a00:1450::1]:80 = works", "udp [2a00:1450::1]:5000 = works",
 		"tcp [2001:db8:5::1]:80 = refused", "udp [2001:db8:5::1]:5000 = refused", "ping 2001:db8:5::1 = silence",
@@ -186,13 +187,14 @@ func TestEndToEndNetwork(t *testing.T) {
 	said := p.end()
 	for _, want := range []string{
 		"denied to [profiles.shell]", `tcp 10.1.2.3:443, 12 times; to allow: allow_egress = ["10.1.2.3/32:443/tcp"]`,
+		"tcp 192.0.2.240:22\n", // denied by the router, not refused by the host
 		`icmp 10.1.2.3; to allow: allow_egress = ["10.1.2.3/32"]`, "lazaret: note: tcp 10.1.2.3:80",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("lazaret does not say %q:\n%s", want, said)
 		}
 	}
-	if strings.Contains(said, `"169.254`) || strings.Contains(said, `"10.0.2.`) {
+	if strings.Contains(said, `"169.254`) || strings.Contains(said, `"10.0.2.`) || strings.Contains(said, `"100.64.9.2`) || strings.Contains(said, `"192.0.2.240`) {
 		t.Errorf("lazaret suggests to open the machine itself:\n%s", said)
 	}
 	if got := n.world.must("got"); strings.Contains(got, "10.1.2.3") {

@@ -267,7 +267,7 @@ func (w *worldServer) make(resolver string) (err error) {
 			return err
 		}
 		return errors.Join(configure("lo"), configure("h0", "100.64.9.2/24", "fd77::2/64"),
-			route("h0", "0.0.0.0/0", "100.64.9.1"), route("h0", "::/0", "fd77::1"))
+			route("h0", "0.0.0.0/0", "100.64.9.1"), route("h0", "::/0", "fd77::1"), localRoute("192.0.2.240/32"))
 	})
 	if err != nil {
 		return err
@@ -323,6 +323,19 @@ func route(name, cidr, via string) error {
 		r.Type, r.Scope, r.Table = unix.RTN_LOCAL, netlink.SCOPE_HOST, unix.RT_TABLE_MAIN
 	}
 	return netlink.RouteAdd(r)
+}
+
+// localRoute makes the machine answer for addresses that no interface has.
+func localRoute(cidr string) error {
+	l, err := netlink.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	_, dst, err := net.ParseCIDR(cidr)
+	if err != nil {
+		return err
+	}
+	return netlink.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: dst, Type: unix.RTN_LOCAL, Scope: netlink.SCOPE_HOST, Table: unix.RT_TABLE_LOCAL})
 }
 
 // serve echoes at every address: TCP 22, 80, 443, 5432, and UDP 5000. TCP 9000
