@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -58,6 +59,7 @@ type uplink struct {
 
 	mu      sync.Mutex
 	closing bool
+	self    []netip.Addr // the host's, as the router was told
 }
 
 // ErrNetworkLost is the end of a sandbox that was to end with its network.
@@ -178,6 +180,7 @@ func (o SendPolicy) Do(ctx context.Context, in step.Values) (step.Values, error)
 			p.Self = append(p.Self, a)
 		}
 	}
+	u.known(p.Self...)
 	if in[sixValue] == "" {
 		p.Link.Router6, p.Link.Box6 = netip.Addr{}, netip.Addr{}
 	} else if u.kind == slirp {
@@ -268,6 +271,24 @@ func deniedEvent(e sidecar.Event) step.Event {
 	return step.Event{Step: "network", Kind: step.Denied, Attr: attr}
 }
 
+// known notes addresses of the host's.
+func (u *uplink) known(a ...netip.Addr) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.self = append(u.self, a...)
+}
+
+// SelfAddresses are the host's addresses that the plan's router denies, as far
+// as they are known by now.
+func (p *Plan) SelfAddresses() []netip.Addr {
+	if p.uplink == nil {
+		return nil
+	}
+	p.uplink.mu.Lock()
+	defer p.uplink.mu.Unlock()
+	return slices.Clone(p.uplink.self)
+}
+
 // follow tells the router of addresses that the host gets while it runs: a
 // VPN's, another network's.
 func (u *uplink) follow(known []netip.Addr) {
@@ -290,6 +311,7 @@ func (u *uplink) follow(known []netip.Addr) {
 		for _, a := range now {
 			if !seen[a] {
 				seen[a] = true
+				u.known(a)
 				u.tell(sidecar.SelfCommand(a))
 			}
 		}

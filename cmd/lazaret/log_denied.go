@@ -54,8 +54,8 @@ const (
 // told while the sandbox runs where that garbles no screen, and summed up.
 type denials struct {
 	record  launch.Record
-	never   []netip.Prefix // ranges that no suggestion shall open
-	own     []netip.Addr   // this machine's addresses, at the end
+	never   []netip.Prefix      // ranges that no suggestion shall open
+	own     func() []netip.Addr // this machine's addresses
 	talk    io.Writer
 	live    bool
 	now     func() time.Time
@@ -72,7 +72,7 @@ type denials struct {
 // watchDenials opens the audit log. A sandbox does not start unless what it is
 // denied can be written down.
 func (d *deps) watchDenials(p *launch.Plan, f *lock.File, talk io.Writer) (*denials, error) {
-	w := &denials{record: p.Record, talk: talk, live: !p.Host.Terminal, now: time.Now, seen: map[auditEntry]uint64{}}
+	w := &denials{record: p.Record, own: p.SelfAddresses, talk: talk, live: !p.Host.Terminal, now: time.Now, seen: map[auditEntry]uint64{}}
 	for _, s := range slices.Concat(f.Profiles[p.Record.Profile].Network.AlwaysDeny, p.OwnRanges()) {
 		if q, err := netip.ParsePrefix(s); err == nil {
 			w.never = append(w.never, q)
@@ -191,11 +191,6 @@ func (w *denials) end() {
 	if len(w.order) == 0 {
 		return
 	}
-	own, err := launch.HostAddresses()
-	if err != nil {
-		w.never = append(w.never, netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0"))
-	}
-	w.own = own
 	fmt.Fprintf(w.talk, "lazaret: denied to [profiles.%s]:\n", w.record.Profile)
 	slices.SortStableFunc(w.order, func(a, b auditEntry) int { return cmp.Compare(w.seen[b], w.seen[a]) })
 	for i, a := range w.order {
@@ -253,7 +248,7 @@ func (w *denials) suggestion(a auditEntry) string {
 		return fmt.Sprintf("allow_hosts = [%q]", h.String())
 	}
 	ip, err := netip.ParseAddr(a.Address)
-	if err != nil || slices.Contains(w.own, ip) || slices.ContainsFunc(w.never, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+	if err != nil || slices.Contains(w.own(), ip) || slices.ContainsFunc(w.never, func(p netip.Prefix) bool { return p.Contains(ip) }) {
 		return ""
 	}
 	e := config.Endpoint{Prefix: netip.PrefixFrom(ip, ip.BitLen())}

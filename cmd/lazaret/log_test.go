@@ -29,6 +29,7 @@ func newDenials(t *testing.T) (*denials, *bytes.Buffer, string) {
 		record: launch.Record{ID: "0123456789ab", Profile: "shell", Workspace: "/w"}, talk: &talk, live: true, audit: f,
 		now: func() time.Time { return time.Unix(0, 0) }, seen: map[auditEntry]uint64{},
 		never: []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16")},
+		own:   func() []netip.Addr { return []netip.Addr{netip.MustParseAddr("192.0.2.7")} },
 	}, &talk, path
 }
 
@@ -165,5 +166,23 @@ func TestLogFollows(t *testing.T) {
 	}
 	if err := showLog(t.Context(), &out, path+".none", false, false); err != nil {
 		t.Errorf("no log yet: %v", err)
+	}
+}
+
+// TestNoSuggestionOpensTheMachine: an agent could try its addresses, or a name
+// of its own that means an inner one, just to have the line suggested.
+func TestNoSuggestionOpensTheMachine(t *testing.T) {
+	w, _, _ := newDenials(t)
+	for _, a := range []auditEntry{
+		{Kind: "denied", Protocol: "tcp", Address: "192.0.2.7", Port: 22},
+		{Kind: "denied", Protocol: "tcp", Address: "169.254.169.254", Port: 80},
+		{Kind: "rebound", Name: "evil.example", Address: "10.0.0.5"},
+	} {
+		if s := w.suggestion(a); s != "" {
+			t.Errorf("%+v: suggests %s", a, s)
+		}
+	}
+	if s := w.suggestion(auditEntry{Kind: "denied", Protocol: "tcp", Address: "192.0.2.8", Port: 22}); s != `allow_egress = ["192.0.2.8/32:22/tcp"]` {
+		t.Errorf("suggests %q", s)
 	}
 }
