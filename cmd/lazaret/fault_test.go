@@ -315,6 +315,21 @@ func (s *sandboxed) run() string {
 	return ""
 }
 
+// helper is the pid of the helper of the sandbox that runs.
+func (s *sandboxed) helper() int {
+	s.t.Helper()
+	b, err := os.ReadFile(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "lazaret", s.run(), "helper.lock"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	pid, _, _ := strings.Cut(string(b), "/")
+	n, err := strconv.Atoi(pid)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n
+}
+
 // TestFaultSignals ends running sandboxes from outside.
 func TestFaultSignals(t *testing.T) {
 	needE2E(t)
@@ -361,15 +376,7 @@ func TestFaultSignals(t *testing.T) {
 	})
 	t.Run("helper that hangs", func(t *testing.T) {
 		c, out := s.start()
-		b, err := os.ReadFile(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "lazaret", s.run(), "helper.lock"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		pid, _, _ := strings.Cut(string(b), "/")
-		n, err := strconv.Atoi(pid)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := s.helper()
 		syscall.Kill(n, syscall.SIGSTOP)
 		t.Cleanup(func() { syscall.Kill(n, syscall.SIGCONT) })
 		c.Process.Signal(syscall.SIGTERM)
@@ -383,15 +390,7 @@ func TestFaultSignals(t *testing.T) {
 	})
 	t.Run("kill of the helper", func(t *testing.T) {
 		c, out := s.start()
-		b, err := os.ReadFile(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "lazaret", s.run(), "helper.lock"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		pid, _, _ := strings.Cut(string(b), "/")
-		n, err := strconv.Atoi(pid)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := s.helper()
 		syscall.Kill(n, syscall.SIGKILL)
 		c.Wait()
 		if c.ProcessState.ExitCode() != exitLazaret {
