@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/google/nftables"
@@ -19,6 +20,9 @@ import (
 // are rate-limited: of ten connections eight would hang), keeps the sandbox
 // from the router itself, and hides its address behind the uplink's.
 type filter struct {
+	// mu is held from a request to the last of its answer: conn is one socket,
+	// and does not keep two callers from reading each other's answers.
+	mu     sync.Mutex
 	conn   *nftables.Conn
 	table  *nftables.Table
 	ports  [2]*nftables.Set // reachable ports, by family: index v4, v6
@@ -187,6 +191,8 @@ type grant struct {
 // open lets the sandbox reach what a name stands for, for a while; what is
 // open already gets the new time. Connections live on when it has passed.
 func (f *filter) open(add, renew []grant, lifetime time.Duration) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var old, elems [2][]nftables.SetElement
 	for i, g := range append(append([]grant(nil), add...), renew...) {
 		fam := family(g.addr)
@@ -220,6 +226,8 @@ func (f *filter) open(add, renew []grant, lifetime time.Duration) error {
 
 // deny closes an address, whatever opened it.
 func (f *filter) deny(a netip.Addr) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if err := f.conn.SetAddElements(f.self[family(a)], []nftables.SetElement{{Key: a.AsSlice()}}); err != nil {
 		return err
 	}
@@ -235,6 +243,8 @@ type denial struct {
 
 // denials reads the counters.
 func (f *filter) denials() (map[denial]uint64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	out := map[denial]uint64{}
 	for _, s := range f.denied {
 		elems, err := f.conn.GetSetElements(s)

@@ -446,6 +446,7 @@ type nameServer struct {
 	mu   sync.Mutex
 	zone map[string]func(dnsmessage.Type) []string // "A 1.2.3.4", "AAAA ::1", "CNAME x.", "TXT …", each with " TTL" first
 	log  []string
+	raw  []string // names as they were written
 }
 
 // set makes a name mean something: "60 A 192.0.2.1", "5 CNAME other.".
@@ -499,6 +500,7 @@ func (s *nameServer) answer(msg []byte, limit int) []byte {
 		return nil
 	}
 	s.mu.Lock()
+	s.raw = append(s.raw, q.question.Name.String())
 	s.log = append(s.log, q.name+" "+strings.TrimPrefix(q.question.Type.String(), "Type"))
 	s.mu.Unlock()
 	r := reply{rcode: dnsmessage.RCodeNameError}
@@ -594,6 +596,10 @@ func askFor(network, server, name string, kind dnsmessage.Type, size int) string
 	if err := a.Unpack(b); err != nil {
 		return err.Error()
 	}
+	// Resolvers take no answer to a question in other letters.
+	if len(a.Questions) != 1 || a.Questions[0] != m.Questions[0] {
+		return fmt.Sprintf("another question: %v", a.Questions)
+	}
 	out := []string{strings.TrimPrefix(a.RCode.String(), "RCode")}
 	if a.Truncated {
 		out = append(out, "truncated")
@@ -614,9 +620,11 @@ func (l *lab) routerFilter() *filter {
 	conn, err := nftables.New(nftables.AsLasting())
 	must(l.t, err)
 	f := &filter{conn: conn, table: &nftables.Table{Family: nftables.TableFamilyINet, Name: "lazaret"}}
-	for fam, name := range []string{"names4", "names6"} {
-		f.names[fam], err = conn.GetSetByName(f.table, name)
-		must(l.t, err)
+	for fam, suffix := range []string{"4", "6"} {
+		for name, set := range map[string]**nftables.Set{"names": &f.names[fam], "denied": &f.denied[fam], "self": &f.self[fam]} {
+			*set, err = conn.GetSetByName(f.table, name+suffix)
+			must(l.t, err)
+		}
 		f.names[fam].HasTimeout = true
 	}
 	return f

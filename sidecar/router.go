@@ -22,6 +22,11 @@ type Options struct {
 // pollTime is how often denials are reported.
 const pollTime = time.Second
 
+const (
+	sendTime      = 5 * time.Second // for the host to take what is not a report
+	flushesAtOnce = 16              // asked for and not answered yet
+)
+
 // Run is the router: it says hello on conn, takes its policy from there, makes
 // it hold in the network namespace it is in, and reports until conn or ctx
 // ends. It must be the only one to change that namespace.
@@ -30,10 +35,10 @@ func Run(ctx context.Context, conn net.Conn, o Options) error {
 	defer cancel()
 	defer conn.Close()
 	context.AfterFunc(ctx, func() { conn.Close() })
-	r := &router{conn: conn, link: o.Link}
+	r := &router{conn: conn, link: o.Link, flushes: make(chan struct{}, flushesAtOnce)}
 	if err := r.run(ctx, o); err != nil && !errors.Is(err, io.EOF) {
 		if ctx.Err() == nil {
-			r.send(Event{Kind: EventFailed, Text: err.Error()})
+			r.tell(Event{Kind: EventFailed, Text: err.Error()})
 		}
 		return err
 	}
@@ -46,6 +51,7 @@ type router struct {
 
 	sendMu sync.Mutex
 	conn   net.Conn
+	cut    error // why a line may have been sent in part: nothing can follow it
 
 	mu     sync.RWMutex // policy and table, which grow by the host's addresses
 	policy Policy
@@ -54,15 +60,15 @@ type router struct {
 	filter *filter
 	names  *forwarder
 
-	reportMu sync.Mutex
-	last     map[denial]uint64 // counters as last reported
+	flushes chan struct{}
+	last    map[denial]uint64 // counters as last reported
 }
 
 func (r *router) run(ctx context.Context, o Options) (err error) {
 	if r.up, err = findUplink(); err != nil {
 		return err
 	}
-	if err := r.send(Event{Kind: EventHello, Uplink: r.up.name, MTU: r.up.mtu}); err != nil {
+	if err := r.tell(Event{Kind: EventHello, Uplink: r.up.name, MTU: r.up.mtu}); err != nil {
 		return err
 	}
 	in := bufio.NewReader(r.conn)
@@ -82,11 +88,16 @@ func (r *router) run(ctx context.Context, o Options) (err error) {
 	if err := r.names.listen(ctx, r.policy.Link.Router4); err != nil {
 		return err
 	}
-	if err := r.send(Event{Kind: EventReady, N: uint64(n)}); err != nil {
+	if err := r.tell(Event{Kind: EventReady, N: uint64(n)}); err != nil {
 		return err
 	}
-	go r.poll(ctx)
-	return r.obey(in)
+	// A host that stands still for a while, or whose user has stopped it, does
+	// not lose the network: reports wait for it, and nothing waits for them.
+	r.conn.SetWriteDeadline(time.Time{})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { defer cancel(); r.poll(ctx) }()
+	return r.obey(ctx, in)
 }
 
 // apply makes the policy hold, and reads it back.
@@ -122,24 +133,32 @@ func (r *router) apply(servers []netip.Addr) (routes int, err error) {
 func (r *router) send(e Event) error {
 	r.sendMu.Lock()
 	defer r.sendMu.Unlock()
-	r.conn.SetWriteDeadline(time.Now().Add(5 * time.Second))
-	_, err := io.WriteString(r.conn, e.String()+"\n")
-	return err
+	if r.cut == nil {
+		_, r.cut = io.WriteString(r.conn, e.String()+"\n")
+	}
+	return r.cut
 }
 
-// obey does what the host says until it is gone.
-func (r *router) obey(in *bufio.Reader) error {
+// tell sends what is not a report: where the host does not take it in time, it
+// is given up, and with it a report that waits.
+func (r *router) tell(e Event) error {
+	r.conn.SetWriteDeadline(time.Now().Add(sendTime))
+	return r.send(e)
+}
+
+// obey does what the host says until it is gone. It does not wait for the host
+// to read: what is to be closed is closed at once.
+func (r *router) obey(ctx context.Context, in *bufio.Reader) error {
 	for {
 		l, err := readLine(in)
 		if err != nil {
 			return err
 		}
 		if l == Flush {
-			if err := r.report(); err != nil {
-				return err
-			}
-			if err := r.send(Event{Kind: EventFlushed}); err != nil {
-				return err
+			select {
+			case r.flushes <- struct{}{}:
+			case <-ctx.Done():
+				return ctx.Err()
 			}
 			continue
 		}
@@ -174,28 +193,35 @@ func (r *router) deny(a netip.Addr) error {
 	return r.filter.deny(a)
 }
 
-// poll reports now and then.
+// poll reports now and then, and when the host asks. Only it waits for the
+// host.
 func (r *router) poll(ctx context.Context) {
 	t := time.NewTicker(pollTime)
 	defer t.Stop()
 	for {
+		var err error
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
-			if err := r.report(); err != nil && ctx.Err() == nil {
-				r.send(Event{Kind: EventFailed, Text: fmt.Sprintf("reporting: %v", err)})
-				r.conn.Close()
-				return
+			err = r.report()
+		case <-r.flushes:
+			if err = r.report(); err == nil {
+				err = r.send(Event{Kind: EventFlushed})
 			}
+		}
+		if err != nil {
+			if ctx.Err() == nil {
+				r.tell(Event{Kind: EventFailed, Text: fmt.Sprintf("reporting: %v", err)})
+			}
+			r.conn.Close()
+			return
 		}
 	}
 }
 
 // report sends what was denied and refused since the last time.
 func (r *router) report() error {
-	r.reportMu.Lock()
-	defer r.reportMu.Unlock()
 	now, err := r.filter.denials()
 	if err != nil {
 		return fmt.Errorf("reading what was denied: %w", err)
