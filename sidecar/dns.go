@@ -82,6 +82,16 @@ type reply struct {
 	rcode     dnsmessage.RCode
 	resources []dnsmessage.Resource
 	truncated bool
+	late      bool // there is no time for it now: without a say over UDP
+}
+
+// plain is the question as the world is asked it: in lower case, for the case
+// of each letter could carry out a bit. The client hears its own question.
+func (q query) plain() (dnsmessage.Question, error) {
+	out := q.question
+	var err error
+	out.Name, err = dnsmessage.NewName(q.name + ".")
+	return out, err
 }
 
 // pack writes an answer of at most limit bytes: without room, it says that

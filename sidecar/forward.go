@@ -161,7 +161,9 @@ func (f *forwarder) answer(ctx context.Context, msg []byte, udp bool) []byte {
 	}
 	r := reply{rcode: rcode}
 	if rcode == dnsmessage.RCodeSuccess {
-		r = f.resolve(ctx, q)
+		if r = f.resolve(ctx, q); r.late && udp {
+			return nil // as if it had been lost: the client asks again
+		}
 	}
 	limit := messageMost
 	if udp {
@@ -192,9 +194,14 @@ func (f *forwarder) resolve(ctx context.Context, q query) reply {
 	case listed && !f.router.policy.Open && kind != dnsmessage.TypeA && kind != dnsmessage.TypeAAAA && kind != dnsmessage.TypeCNAME:
 		return f.refuse(q.name)
 	case !f.admit():
-		return f.refuse(q.name)
+		// Not refused: later, the name is answered.
+		return reply{rcode: dnsmessage.RCodeServerFailure, late: true}
 	}
-	a, err := f.exchange(ctx, q.question)
+	asked, err := q.plain()
+	if err != nil {
+		return reply{rcode: dnsmessage.RCodeFormatError}
+	}
+	a, err := f.exchange(ctx, asked)
 	if err != nil {
 		return reply{rcode: dnsmessage.RCodeServerFailure}
 	}
@@ -230,7 +237,9 @@ func (f *forwarder) screen(name string, records []dnsmessage.Resource, addrs []n
 		a, ok := addressOf(r)
 		if ok {
 			if v := f.router.table.Lookup(a); v.Denied && !v.Open && v.Ports == nil {
-				f.count(func() { f.rebound[rebound{name, a}]++ })
+				f.mu.Lock()
+				addOne(f.rebound, rebound{name, a})
+				f.mu.Unlock()
 				continue
 			}
 			kept = append(kept, a)
@@ -268,16 +277,16 @@ func localhost(q dnsmessage.Question) reply {
 }
 
 func (f *forwarder) refuse(name string) reply {
-	f.count(func() { f.refused[name]++ })
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	addOne(f.refused, name)
 	return reply{rcode: dnsmessage.RCodeRefused}
 }
 
-// count counts, as long as there are not too many things to count.
-func (f *forwarder) count(add func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.refused) < refusedLimit && len(f.rebound) < refusedLimit {
-		add()
+// addOne counts k, unless it is new and there are too many others.
+func addOne[K comparable](counts map[K]uint64, k K) {
+	if _, known := counts[k]; known || len(counts) < refusedLimit {
+		counts[k]++
 	}
 }
 

@@ -119,6 +119,17 @@ func TestNames(t *testing.T) {
 			t.Errorf("the world was asked %v", z.asked())
 		}
 	})
+	t.Run("no tunnel by the case of letters", func(t *testing.T) {
+		looks(t, "udp", "aPi.TeSt", typeA, 0, "Success CNAME 192.0.2.10")
+		looks(t, "tcp", "X.cDN.test", typeAAAA, 0, "NameError")
+		z.mu.Lock()
+		defer z.mu.Unlock()
+		for _, name := range z.raw {
+			if name != strings.ToLower(name) {
+				t.Errorf("the world was asked for %s", name)
+			}
+		}
+	})
 	t.Run("size", func(t *testing.T) {
 		looks(t, "udp", "big.test", typeA, 0, "Success truncated")
 		if got := l.lookup("udp", "big.test", typeA, 1232); strings.Count(got, "192.0.2.1") != 32 {
