@@ -16,6 +16,8 @@ const (
 	icmp6LastError  = 4
 	icmp6Solicit    = 135 // neighbour solicitation
 	icmp6Advertise  = 136 // neighbour advertisement
+	icmp6LinkFirst  = 133 // router and neighbour discovery, redirects:
+	icmp6LinkLast   = 137 // for a link itself
 	icmp6GroupFirst = 130 // multicast listener queries and reports,
 	icmp6GroupLast  = 134 // router solicitations and advertisements
 	icmp6GroupV2    = 143
@@ -122,6 +124,9 @@ func (f *filter) input(c *nftables.Chain, l Link, link string) {
 // forward is what passes through. From the sandbox, only the uplink can be
 // reached, and only by what was given a table to be routed by.
 func (f *filter) forward(c *nftables.Chain, l Link, link, uplink string) {
+	// Accepted before they were checked, for the router; and their addresses are
+	// never translated.
+	f.rule(c, icmp(unix.IPPROTO_ICMPV6, icmp6LinkFirst, icmp6LinkLast), drop())
 	f.rule(c, state(expr.CtStateBitINVALID), drop())
 	marked := one(&expr.Meta{Key: expr.MetaKeyMARK, Register: 1}, unequal(0, 0, 0, 0))
 	f.rule(c, from(link), to(uplink), marked, source(l.Box4), accept())

@@ -36,11 +36,13 @@ func checksum(parts ...[]byte) uint16 {
 }
 
 // packet puts an IP header before a transport message whose checksum, at
-// offset at, is filled in.
+// offset at, is filled in: at -1, it has none.
 func packet(src, dst netip.Addr, proto byte, msg []byte, at int) []byte {
-	pseudo := append(src.AsSlice(), dst.AsSlice()...)
-	pseudo = append(pseudo, 0, proto, byte(len(msg)>>8), byte(len(msg)))
-	binary.BigEndian.PutUint16(msg[at:], checksum(pseudo, msg))
+	if at >= 0 {
+		pseudo := append(src.AsSlice(), dst.AsSlice()...)
+		pseudo = append(pseudo, 0, proto, byte(len(msg)>>8), byte(len(msg)))
+		binary.BigEndian.PutUint16(msg[at:], checksum(pseudo, msg))
+	}
 	if src.Is4() {
 		h := []byte{0x45, 0, 0, 0, 0, 0, 0, 0, 64, proto, 0, 0}
 		binary.BigEndian.PutUint16(h[2:], uint16(20+len(msg)))
