@@ -57,7 +57,7 @@ func (r *resolver) network() error {
 	layout := sidecarLayoutName(r.Record.ID)
 	name := r.Record.Sidecar()
 
-	r.etc("resolv.conf", "nameserver "+cable().Router4.String()+"\n")
+	r.provide("/etc/resolv.conf", "nameserver "+cable().Router4.String()+"\n")
 	r.step(step.Step{Name: "network.socket", Op: ListenRouter{filepath.Join(dir, routerSocket), r.uplink}})
 	r.step(step.Step{Name: "network.host", Where: step.Podman, Needs: []string{"helper"}, Op: HostNetwork{}})
 	r.step(step.Step{

@@ -76,8 +76,7 @@ func Resolve(f *lock.File, profile string, h Host, o Options) (*Plan, error) {
 	if err := r.unsupported(); err != nil {
 		return nil, err
 	}
-	// podman would put .containerenv there, a file of the host's for the agent
-	// to fill, and more depends on what it finds in the image.
+	// What podman makes in /run depends on what it finds in the image.
 	r.fixed = append(r.fixed, podman.Mount{Kind: "tmpfs", Target: "/run", Size: "16m"})
 	r.base()
 	if err := r.network(); err != nil {
@@ -135,18 +134,19 @@ func (r *resolver) step(s step.Step) { r.Steps = append(r.Steps, s) }
 // base is what every run begins with.
 func (r *resolver) base() {
 	r.step(step.Step{Name: "conf", Op: WriteFile{filepath.Join(r.dir, confFile), podman.Conf}})
-	r.etc("hostname", hostname(r.Record.Profile)+"\n")
+	r.provide("/etc/hostname", hostname(r.Record.Profile)+"\n")
+	r.provide("/run/.containerenv", "") // how programs know a container of podman's
 	r.step(step.Step{Name: "control", Op: Listen{filepath.Join(r.dir, controlSocket), &r.control}})
 	r.step(step.Step{Name: "helper", Needs: []string{"conf"}, Op: &StartHelper{Conf: filepath.Join(r.dir, confFile)}})
 }
 
-// etc gives the sandbox a file in /etc that podman would otherwise make, where
-// the agent could write to it: it lies in a small memory file system of the
-// host's, which the agent could fill.
-func (r *resolver) etc(name, text string) {
-	path := filepath.Join(r.dir, "etc-"+name)
-	r.step(step.Step{Name: "etc " + name, Op: WriteFile{path, text}})
-	r.fixed = append(r.fixed, podman.Mount{Kind: "bind", Source: path, Target: "/etc/" + name, ReadOnly: true})
+// provide gives the sandbox a file that podman would otherwise make, and let the
+// agent write to: it lies in a small memory file system of the host's, which
+// the agent could fill.
+func (r *resolver) provide(target, text string) {
+	path := filepath.Join(r.dir, "file-"+strings.TrimLeft(filepath.Base(target), "."))
+	r.step(step.Step{Name: "file " + target, Op: WriteFile{path, text}})
+	r.fixed = append(r.fixed, podman.Mount{Kind: "bind", Source: path, Target: target, ReadOnly: true})
 }
 
 func (r *resolver) image(pinned lock.PlatformImage) {
