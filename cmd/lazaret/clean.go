@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -24,7 +25,7 @@ running, images and everything that persists stay.`,
 			if err != nil {
 				return err
 			}
-			cleaned, err := launch.Clean(cmd.Context(), env)
+			cleaned, err := d.clean(cmd.Context(), env)
 			errs := []error{err}
 			for _, c := range cleaned {
 				for _, u := range c.Undone {
@@ -34,12 +35,22 @@ running, images and everything that persists stay.`,
 					errs = append(errs, fmt.Errorf("run %s: %w", c.ID, c.Err))
 					continue
 				}
-				if err := d.endSession(cmd.Context(), c.Record.Workspace); err != nil {
-					errs = append(errs, err)
-				}
 				fmt.Fprintf(cmd.OutOrStdout(), "%s: cleaned up (%s in %s)\n", c.ID, c.Record.Profile, config.Show(d.tilde(c.Record.Workspace)))
 			}
 			return errors.Join(errs...)
 		},
 	}
+}
+
+// clean undoes what killed lazarets left behind, and ends their sessions as
+// they would have.
+func (d *deps) clean(ctx context.Context, env launch.Env) ([]launch.Cleaned, error) {
+	cleaned, err := launch.Clean(ctx, env)
+	errs := []error{err}
+	for _, c := range cleaned {
+		if c.Err == nil {
+			errs = append(errs, d.endSession(ctx, c.Record.Workspace))
+		}
+	}
+	return cleaned, errors.Join(errs...)
 }

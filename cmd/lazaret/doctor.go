@@ -85,6 +85,9 @@ func runDoctor(cmd *cobra.Command, d *deps, o launchOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := d.cleanBefore(cmd.Context(), env, cmd.ErrOrStderr()); err != nil {
+		return err
+	}
 	host, err := launch.Probe(locked.file, o.profile, env)
 	if err != nil {
 		return err
@@ -110,9 +113,6 @@ func runDoctor(cmd *cobra.Command, d *deps, o launchOptions) error {
 		return err
 	}
 	if err := d.agreed(cmd, locked, o.profile, host); err != nil {
-		return err
-	}
-	if err := cleanBefore(cmd.Context(), env, cmd.ErrOrStderr()); err != nil {
 		return err
 	}
 	if err := examine(cmd, d, plan, checks); err != nil {
@@ -240,7 +240,7 @@ func examine(cmd *cobra.Command, d *deps, plan *launch.Plan, checks []check) err
 	w.Close()
 	lines := <-answers
 	if err != nil {
-		return err
+		return unlessSignalled(ctx, err)
 	}
 	if status != 0 || len(lines) != len(checks) {
 		return fmt.Errorf("the probe ended with status %d: %s", status, config.Show(strings.Join(lines, " ")))

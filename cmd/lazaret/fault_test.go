@@ -388,6 +388,18 @@ func TestFaultSignals(t *testing.T) {
 			t.Errorf("the host is not as it was\n%s", diff)
 		}
 	})
+	t.Run("doctor and pull after a kill", func(t *testing.T) {
+		for _, next := range []string{"doctor", "pull"} {
+			c, out := s.cmd([]string{faultVar + "=killall:done:mask /workspace/.git"}, "launch", "shell", "--", "true")
+			if c.Run(); c.ProcessState.ExitCode() != -1 {
+				t.Errorf("not killed\n%s", out)
+			}
+			s.must(next, "shell")
+			if diff := s.settled(before); diff != "" {
+				t.Errorf("after %s, the host is not as it was\n%s", next, diff)
+			}
+		}
+	})
 	t.Run("kill of the helper", func(t *testing.T) {
 		c, out := s.start()
 		n := s.helper()

@@ -66,8 +66,12 @@ launch take away.`,
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			status, err := runLaunch(cmd, d, o)
-			if err != nil {
+			var es *exitStatus
+			if err != nil && !errors.As(err, &es) {
 				return &exitStatus{exitLazaret, err}
+			}
+			if err != nil {
+				return err
 			}
 			if status != 0 {
 				return &exitStatus{Status: status}
@@ -104,7 +108,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	if !o.dryRun {
 		// Before looking around: what a killed run left must not be taken for
 		// the person's own.
-		if err := cleanBefore(cmd.Context(), env, talk); err != nil {
+		if err := d.cleanBefore(cmd.Context(), env, talk); err != nil {
 			return 0, err
 		}
 	}
@@ -159,17 +163,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 			return nil
 		},
 	})
-	var s signalled
-	if err != nil && errors.As(context.Cause(ctx), &s) {
-		// What the end of everything under way had to say is of no interest,
-		// but what could not be undone is.
-		var left *launch.LeftoverError
-		if !errors.As(err, &left) {
-			return 128 + int(s.Signal), nil
-		}
-		return 0, left
-	}
-	return status, err
+	return status, unlessSignalled(ctx, err)
 }
 
 // agreed returns once the person has agreed to the lock, now or before.
@@ -216,6 +210,21 @@ type signalled struct{ Signal syscall.Signal }
 
 func (s signalled) Error() string { return s.Signal.String() }
 
+// unlessSignalled is what is to be said of a run's end. After a signal, what
+// the end of everything under way had to say is of no interest, but what could
+// not be undone is; the status is the signal's.
+func unlessSignalled(ctx context.Context, err error) error {
+	var s signalled
+	var left *launch.LeftoverError
+	switch {
+	case err == nil || !errors.As(context.Cause(ctx), &s):
+		return err
+	case errors.As(err, &left):
+		return left
+	}
+	return &exitStatus{Status: 128 + int(s.Signal)}
+}
+
 // untilSignal gives a context that ends with the first signal that asks a
 // program to end. Later ones change nothing: a teardown is not cut short.
 func untilSignal(ctx context.Context) (context.Context, func()) {
@@ -232,8 +241,8 @@ func untilSignal(ctx context.Context) (context.Context, func()) {
 
 // cleanBefore takes away what killed lazarets left behind. What cannot be is
 // said, and does not stop a launch, which shares nothing with it.
-func cleanBefore(ctx context.Context, env launch.Env, talk io.Writer) error {
-	cleaned, err := launch.Clean(ctx, env)
+func (d *deps) cleanBefore(ctx context.Context, env launch.Env, talk io.Writer) error {
+	cleaned, err := d.clean(ctx, env)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

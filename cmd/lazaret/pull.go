@@ -56,6 +56,9 @@ func (d *deps) pull(cmd *cobra.Command, l lockFile, profile string) error {
 	}
 	// No secret is handed to anything, so none need be set.
 	env.LookupEnv = func(string) (string, bool) { return "", true }
+	if err := d.cleanBefore(cmd.Context(), env, cmd.ErrOrStderr()); err != nil {
+		return err
+	}
 	host, err := launch.Probe(l.file, profile, env)
 	if err != nil {
 		return err
@@ -80,5 +83,5 @@ func (d *deps) pull(cmd *cobra.Command, l lockFile, profile string) error {
 		}
 		return nil
 	}})
-	return err
+	return unlessSignalled(ctx, err)
 }
