@@ -51,6 +51,7 @@ func (r *resolver) network() error {
 		return fmt.Errorf("profiles.%s.ports: %w", r.Record.Profile, err)
 	}
 	r.uplink = &uplink{policy: policy, kind: r.Host.Uplink, endWithout: r.opts.EndWithoutNetwork, workspace: r.Host.Workspace}
+	r.services = append(r.services, r.uplink)
 	pinned := r.file.Sidecar[lock.PlatformKey(r.Host.Platform)]
 	engine := podman.Engine{Podman: r.Host.Podman.Path, Runsc: r.Host.Runc.Path}
 	dir := filepath.Join(r.dir, netDir)

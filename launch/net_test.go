@@ -179,7 +179,7 @@ func TestConversation(t *testing.T) {
 			}
 		}
 	}()
-	u.finish()
+	u.finish(t.Context())
 	if e := <-events; e.Attr["what"] != "refused" {
 		t.Errorf("event %v", e)
 	}

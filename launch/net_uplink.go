@@ -350,8 +350,11 @@ func (u *uplink) tell(line string) error {
 	return err
 }
 
+// begin gives the uplink its voice.
+func (u *uplink) begin(l live) { u.emit, u.end = l.emit, l.end }
+
 // finish hears what was denied last, and lets the router end.
-func (u *uplink) finish() {
+func (u *uplink) finish(context.Context) {
 	u.mu.Lock()
 	u.closing = true
 	u.mu.Unlock()

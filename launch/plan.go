@@ -34,8 +34,9 @@ type Plan struct {
 	Steps   []step.Step
 	Notices []string // what the person should know before it starts
 
-	control control
-	uplink  *uplink // nil: no network at all
+	control  control
+	services []service
+	uplink   *uplink // nil: no network at all
 }
 
 // Resolve turns a lock and the facts of a host into a Plan. It touches nothing.

@@ -17,6 +17,6 @@ func (p *Plan) OnlyImages() {
 		}
 		keep = append([]step.Step{s}, keep...)
 	}
-	p.Steps, p.Notices, p.uplink = keep, nil, nil
+	p.Steps, p.Notices, p.services, p.uplink = keep, nil, nil, nil
 	p.Host.Terminal = false
 }

@@ -92,18 +92,17 @@ func (r *run) up(ctx context.Context) (step.Values, error) {
 		Run: r.claim.ID, Journal: r.claim.journal, Now: time.Now,
 		Do: r.do, Undo: r.undo, Observe: r.io.Observe,
 	}
-	u := r.plan.uplink
-	if u == nil {
-		return r.runner.Up(ctx, r.plan.Steps)
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	u.emit, u.end = r.runner.Emit, cancel
-	values, err := r.runner.Up(ctx, r.plan.Steps)
-	u.finish()
-	if errors.Is(context.Cause(ctx), ErrNetworkLost) {
-		err = ErrNetworkLost
+	finish := r.plan.serve(live{
+		emit: r.runner.Emit, session: r.session, helper: func() *helper { return r.helper },
+		end: cancel,
+	})
+	values, err := r.runner.Up(inner, r.plan.Steps)
+	if ctx.Err() == nil && inner.Err() != nil {
+		err = context.Cause(inner) // a service ended it
 	}
+	finish(context.WithoutCancel(ctx))
 	return values, err
 }
 

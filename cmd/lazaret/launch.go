@@ -151,12 +151,17 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	defer stop()
 	w := newWaiting(newProgress(talk))
 	defer w.stop()
+	follow := []func(step.Event){
+		w.event,
+		guard.event,
+		denied.event,
+	}
 	status, err := plan.Run(ctx, launch.IO{
 		Stdin: stdin, Stdout: stdout, Stderr: stderr, Terminal: terminalPath,
 		Observe: func(e step.Event) error {
-			w.event(e)
-			guard.event(e)
-			denied.event(e)
+			for _, f := range follow {
+				f(e)
+			}
 			if d.observe != nil {
 				return d.observe(e)
 			}
