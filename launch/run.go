@@ -39,6 +39,10 @@ type IO struct {
 	Terminal string
 	// Observe, when set, sees every event; see step.Runner.
 	Observe func(step.Event) error
+	// Answer, when set, shows the sandbox's requests to the person at the
+	// terminal. It is called once, before the sandbox starts, where there is a
+	// terminal, and returns when ctx ends.
+	Answer func(ctx context.Context, a Answering)
 }
 
 // teardownTime bounds a teardown, whatever happened before.
