@@ -25,21 +25,23 @@ import (
 func newDoctorCmd(d *deps) *cobra.Command {
 	var o launchOptions
 	cmd := &cobra.Command{
-		Use:   "doctor [flags] PROFILE",
+		Use:   "doctor [flags] [PROFILE]",
 		Short: "Prove from inside what a profile's sandbox can reach",
 		Long: `Doctor starts a sandbox of the profile, as launch does but with a probe as its
 command, and shows whether what the lock denies is denied there and whether what
-it allows works. It connects to the names that the profile allows, and to one
+it allows works. The only profile of a lock need not be named. It connects to the names that the profile allows, and to one
 address of each allowed range. It exits with 1 where something is not as the
 lock has it.
 
 Like launch, it undoes everything it did to this machine.`,
 		Example: `  lazaret doctor shell`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage("which profile? lazaret doctor PROFILE")
+			if len(args) > 1 {
+				return usage("one profile at a time")
 			}
-			o.profile = args[0]
+			if len(args) == 1 {
+				o.profile = args[0]
+			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd, d, o) },
@@ -76,6 +78,11 @@ func runDoctor(cmd *cobra.Command, d *deps, o launchOptions) error {
 	locked, err := d.openLock(trustOptions{lock: o.lock, user: o.user})
 	if err != nil {
 		return err
+	}
+	if o.profile == "" {
+		if o.profile, err = locked.onlyProfile(); err != nil {
+			return err
+		}
 	}
 	helpers, err := ownHelpers()
 	if err != nil {

@@ -34,11 +34,11 @@ type launchOptions struct {
 func newLaunchCmd(d *deps) *cobra.Command {
 	var o launchOptions
 	cmd := &cobra.Command{
-		Use:   "launch [flags] PROFILE [-- COMMAND...]",
+		Use:   "launch [flags] [PROFILE] [-- COMMAND...]",
 		Short: "Start a sandbox exactly as lazaret.lock says",
 		Long: `Launch starts the sandbox of a profile from lazaret.lock and from nothing else,
 with the current directory at /workspace, and runs the profile's command in it,
-or COMMAND. It exits with the command's status: 128+n for a signal, 125 when
+or COMMAND. The only profile of a lock need not be named. It exits with the command's status: 128+n for a signal, 125 when
 lazaret itself failed.
 
 A lock is obeyed once you have agreed to it: launch shows what it grants, or
@@ -55,13 +55,13 @@ launch take away.`,
 			if n < 0 {
 				n = len(args)
 			}
-			switch {
-			case n == 0:
-				return usage("which profile? lazaret launch PROFILE [-- COMMAND...]")
-			case n > 1:
+			if n > 1 {
 				return usage("one profile at a time; a command goes after --")
 			}
-			o.profile, o.command = args[0], args[1:]
+			if n == 1 {
+				o.profile = args[0]
+			}
+			o.command = args[n:]
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -93,6 +93,11 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	locked, err := d.openLock(trustOptions{lock: o.lock, user: o.user})
 	if err != nil {
 		return 0, err
+	}
+	if o.profile == "" {
+		if o.profile, err = locked.onlyProfile(); err != nil {
+			return 0, err
+		}
 	}
 	file := locked.file
 	helpers, err := ownHelpers()

@@ -109,7 +109,7 @@ func loadLayers(d *deps, o layerOptions) ([]config.Layer, lock.Inputs, error) {
 	if len(layers) == 0 {
 		return nil, lock.Inputs{}, hinted{
 			fmt.Errorf("there is no %s here and no %s", lock.WorkspacePath, d.tilde(d.userConfig())),
-			"write one of them: example.toml in lazaret's repository shows how",
+			`run "lazaret init", which writes a lazaret.toml`,
 		}
 	}
 	return layers, in, nil
@@ -187,7 +187,7 @@ func lockName(workspace string) string {
 func readLock(path, shown string) (*lock.File, []byte, error) {
 	data, err := config.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, hinted{missing{shown}, `run "lazaret lock"`}
+		return nil, nil, hinted{missing{shown}, `run "lazaret lock", which makes it`}
 	}
 	if err != nil {
 		return nil, nil, err

@@ -92,6 +92,6 @@ func newRootCmd(d *deps) *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return &exitStatus{exitUsage, err}
 	})
-	root.AddCommand(newLockCmd(d), newDiffCmd(d), newTrustCmd(d), newVerifyCmd(d), newPullCmd(d), newLaunchCmd(d), newPsCmd(d), newLogCmd(d), newDoctorCmd(d), newProbeCmd(), newRelayCmd(), newCleanCmd(d), newHelperCmd())
+	root.AddCommand(newInitCmd(d), newLockCmd(d), newDiffCmd(d), newTrustCmd(d), newVerifyCmd(d), newPullCmd(d), newLaunchCmd(d), newPsCmd(d), newLogCmd(d), newDoctorCmd(d), newProbeCmd(), newRelayCmd(), newCleanCmd(d), newHelperCmd())
 	return root
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// cmdAnswer runs a command on a terminal of its own, and types TEXT once it
-// asks. What it showed goes to FILE. TEXT "-" types nothing: the command must
+// cmdAnswer runs a command on a terminal of its own, and types TEXT whenever
+// it asks. What it showed goes to FILE. TEXT "-" types nothing: the command must
 // not ask.
 //
 //	[!] answer FILE TEXT COMMAND [ARG...]
@@ -43,7 +43,7 @@ func cmdAnswer(ts *testscript.TestScript, neg bool, args []string) {
 	for {
 		n, err := ptmx.Read(buf)
 		shown.Write(buf[:n])
-		if !asked && strings.HasSuffix(shown.String(), "[y/N] ") {
+		if n > 0 && strings.HasSuffix(shown.String(), "] ") {
 			asked = true
 			if args[1] == "-" {
 				syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
+	"path/filepath"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -67,7 +70,38 @@ func (d *deps) openLock(o trustOptions) (lockFile, error) {
 		return lockFile{}, err
 	}
 	file, data, err := readLock(path, shown)
+	if errors.Is(err, fs.ErrNotExist) && o.lock == "" && !d.configured() {
+		err = hinted{
+			fmt.Errorf("there is neither a %s nor a lock here", lock.WorkspacePath),
+			`run "lazaret init" to write a ` + lock.WorkspacePath + `, then "lazaret lock"`,
+		}
+	}
 	return lockFile{path, shown, o.lock, file, data}, err
+}
+
+// configured reports whether there is something to lock: a config here, or the
+// person's own.
+func (d *deps) configured() bool {
+	user := d.userConfig()
+	return exists(filepath.Join(d.cwd, lock.WorkspacePath)) || user != "" && exists(user)
+}
+
+// onlyProfile is the profile that need not be named: the only one of the lock.
+func (l lockFile) onlyProfile() (string, error) {
+	names := profileNames(l.file)
+	switch len(names) {
+	case 1:
+		return names[0], nil
+	case 0:
+		return "", hinted{
+			fmt.Errorf("%s has no profile", config.Show(l.shown)),
+			"add [profiles.NAME] to " + lock.WorkspacePath + `, then run "lazaret lock"`,
+		}
+	}
+	return "", &exitStatus{exitUsage, hinted{
+		fmt.Errorf("which profile? %s has %s", config.Show(l.shown), strings.Join(names, ", ")),
+		"name one of them, such as " + names[0],
+	}}
 }
 
 func runTrust(cmd *cobra.Command, d *deps, o trustOptions) error {

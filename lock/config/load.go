@@ -56,9 +56,8 @@ func Load(layers []Layer) (*Config, error) {
 	profiles := root.sub("profiles")
 	for _, name := range slices.Sorted(maps.Keys(profiles.n.value.(map[string]*node))) {
 		t := profiles.sub(name)
-		if !profileNames.MatchString(name) {
-			p.at(profiles.n.value.(map[string]*node)[name].pos, t.key,
-				errorf("use 2 to 32 of a to z, 0 to 9, _ and -", "is not a profile's name"))
+		if err := CheckProfileName(name); err != nil {
+			p.at(profiles.n.value.(map[string]*node)[name].pos, t.key, err)
 		}
 		c.Profiles[name] = readProfile(t, sandbox{name, c.Storage.DataRoot, c.Escalation.SocketDir})
 	}
@@ -67,6 +66,14 @@ func Load(layers []Layer) (*Config, error) {
 	}
 	merged.origins("", c.Origin)
 	return c, nil
+}
+
+// CheckProfileName refuses what cannot name a profile.
+func CheckProfileName(name string) error {
+	if !profileNames.MatchString(name) {
+		return errorf("use 2 to 32 of a to z, 0 to 9, _ and -", "is not a profile's name")
+	}
+	return nil
 }
 
 // origins notes the positions of all tables and values below n.
