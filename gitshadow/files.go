@@ -1,0 +1,69 @@
+package gitshadow
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// smallFile bounds what is read of a file that git keeps short, in bytes.
+const smallFile = 1 << 20
+
+// packedMax bounds a packed-refs file: some millions of refs.
+const packedMax = 512 << 20
+
+// readFile reads a regular file that is no link and has at most limit bytes.
+// What a repository holds may be a named pipe, a device or a link: nothing of
+// that is opened.
+func readFile(path string, limit int64) (string, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	if !fi.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is not a regular file", filepath.Base(path))
+	}
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return "", err
+	}
+	if int64(len(b)) > limit {
+		return "", fmt.Errorf("%s is larger than %d bytes", filepath.Base(path), limit)
+	}
+	return string(b), nil
+}
+
+// isDir tells whether a directory is there that is no link.
+func isDir(path string) bool {
+	fi, err := os.Lstat(path)
+	return err == nil && fi.IsDir()
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// within tells whether path is dir or lies below it. Both are clean.
+func within(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// real is where a path that is written in dir leads.
+func real(dir, path string) (string, error) {
+	if !filepath.IsAbs(path) {
+		path = dir + "/" + path // not joined: "link/.." is not nothing
+	}
+	return filepath.EvalSymlinks(path)
+}
