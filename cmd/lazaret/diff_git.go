@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lazaret/gitshadow"
 	"lazaret/internal/proc"
 	"lazaret/lock/config"
 )
@@ -22,34 +23,15 @@ import (
 const gitTime = 30 * time.Second
 
 // git asks git about the repository that the workspace is in. What lies in it
-// may have been written by an agent, so nothing that the repository or its
-// configuration names is run, fetched, locked or replaced: no pager, hook,
-// monitor, filter, text conversion, transport or replacement object. Only
-// commands that read objects may be asked.
+// may have been written by an agent.
 func (d *deps) git(ctx context.Context, args ...string) ([]byte, error) {
-	program, err := d.program("git")
+	program, err := gitshadow.FindGit(d.env("PATH"), d.cwd)
 	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, gitTime)
-	defer cancel()
-	argv := append([]string{
-		program, "--no-pager", "--literal-pathspecs",
-		"-c", "core.fsmonitor=", "-c", "core.hooksPath=/dev/null", "-c", "protocol.allow=never",
-	}, args...)
-	env := []string{
-		"PATH=/usr/bin:/bin", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_TERMINAL_PROMPT=0",
+		return nil, hinted{err, "install it, or compare two files"}
 	}
 	// The person's own settings say which directories of others are safe.
-	for _, k := range []string{"XDG_CONFIG_HOME", "GIT_CONFIG_NOSYSTEM"} {
-		if v := d.env(k); v != "" {
-			env = append(env, k+"="+v)
-		}
-	}
-	if d.home != "" {
-		env = append(env, "HOME="+d.home)
-	}
-	return proc.Output(ctx, proc.Cmd{Argv: argv, Env: env, Dir: d.cwd})
+	g := gitshadow.Git{Program: program, Dir: d.cwd, Home: d.home, ConfigHome: d.env("XDG_CONFIG_HOME"), Time: gitTime}
+	return g.Output(ctx, args...)
 }
 
 // maxLock is the most bytes a lock may have.

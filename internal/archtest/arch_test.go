@@ -21,7 +21,7 @@ func TestShape(t *testing.T) {
 		t.Fatalf("only %d Go files were found: the rules would hold for nothing", len(all))
 	}
 	for _, s := range all {
-		for _, bad := range slices.Concat(checkImports(s), checkUses(s)) {
+		for _, bad := range slices.Concat(checkImports(s), checkUses(s), checkGit(s)) {
 			t.Error(bad)
 		}
 	}
@@ -93,9 +93,12 @@ func TestRulesCatch(t *testing.T) {
 		{"image/x.go", "package image\nimport sys \"os\"\nvar a = sys.Args", "image/x.go:3: os.Args: only commands print, exit and look at their process"},
 		{"lock/x.go", "package lock\nimport \"fmt\"\nfunc f() { fmt.Println() }", "lock/x.go:3: fmt.Println: only commands print, exit and look at their process"},
 		{"lock/x.go", "package lock\nimport \"log\"\nfunc f() { log.Fatalf(\"\") }", "lock/x.go:3: log.Fatalf: only commands print, exit and look at their process"},
-		{"launch/x.go", "package launch\nimport \"os/exec\"\nvar c = exec.Command(\"git\")", "launch/x.go:3: exec.Command: programs are run by internal/proc only"},
+		{"launch/x.go", "package launch\nimport \"os/exec\"\nvar c = exec.Command(\"id\")", "launch/x.go:3: exec.Command: programs are run by internal/proc only"},
 		{"cmd/lazaret/x.go", "package main\nimport \"os/exec\"\nvar c = &exec.Cmd{}", "cmd/lazaret/x.go:3: exec.Cmd: programs are run by internal/proc only"},
 		{"gitshadow/x.go", "package gitshadow\nimport \"syscall\"\nvar e = syscall.ForkExec", "gitshadow/x.go:3: syscall.ForkExec: programs are run by internal/proc only"},
+		{"launch/x.go", "package launch\nvar a, e = lookPath(\"git\", path)", "launch/x.go:2: git is run by gitshadow.Git only"},
+		{"gitshadow/x.go", "package gitshadow\nvar a = proc.Cmd{Argv: []string{\"/usr/bin/git\", \"status\"}}", "gitshadow/x.go:2: git is run by gitshadow.Git only"},
+		{"launch/x.go", "package launch\nvar a = filepath.Join(dir, \"git\")", ""},
 
 		{"image/x.go", `package image; import "lazaret/lock"`, ""},
 		{"cmd/lazaret/x.go", "package main\nimport (\n\"os\"\n\"lazaret/launch\"\n)\nfunc f() { os.Exit(1) }", ""},
@@ -111,7 +114,7 @@ func TestRulesCatch(t *testing.T) {
 		if tt.want != "" {
 			want = []string{tt.want}
 		}
-		if got := slices.Concat(checkImports(all[0]), checkUses(all[0])); !slices.Equal(got, want) {
+		if got := slices.Concat(checkImports(all[0]), checkUses(all[0]), checkGit(all[0])); !slices.Equal(got, want) {
 			t.Errorf("%s\ngot  %q\nwant %q", tt.text, got, want)
 		}
 	}

@@ -2,9 +2,11 @@ package archtest
 
 import (
 	"fmt"
+	"go/ast"
 	"go/token"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -49,6 +51,10 @@ var keepers = map[string][]string{
 	"mvdan.cc/sh/":                            {"cmd/lazaret-guest"},
 	"net/http":                                {"image"},
 }
+
+// gitFiles are where git may be named as a program. It is run in one way only,
+// with everything pinned that a configuration could turn into a program.
+var gitFiles = []string{"gitshadow/git.go"}
 
 // starters may start programs; everybody else asks internal/proc, which pins
 // the environment and keeps what the program said.
@@ -112,6 +118,49 @@ func checkUses(s source) (bad []string) {
 		if starters[s.dir()] == "" && starters[s.name] == "" && isStart(pkg, name) {
 			bad = append(bad, fmt.Sprintf("%s: %s: programs are run by internal/proc only", s.at(at), short))
 		}
+	})
+	return bad
+}
+
+// checkGit finds git named as a program: as a word given to a function that is
+// not about text, or as the first word of a list.
+func checkGit(s source) (bad []string) {
+	// Who cannot run programs may call a key by that name.
+	can := slices.ContainsFunc(may[s.dir()], func(a string) bool { return a == "..." || a == "internal/proc" })
+	if s.isTest() || slices.Contains(gitFiles, s.name) || !can {
+		return nil
+	}
+	is := func(e ast.Expr) bool {
+		l, ok := e.(*ast.BasicLit)
+		if !ok || l.Kind != token.STRING {
+			return false
+		}
+		v, err := strconv.Unquote(l.Value)
+		return err == nil && (v == "git" || strings.HasPrefix(v, "/") && path.Base(v) == "git" && strings.Contains(v, "bin/"))
+	}
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		var found ast.Expr
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if sel, ok := n.Fun.(*ast.SelectorExpr); ok {
+				if x, ok := sel.X.(*ast.Ident); ok && slices.Contains([]string{"filepath", "path", "strings", "slices"}, x.Name) {
+					return true
+				}
+			}
+			if i := slices.IndexFunc(n.Args, is); i >= 0 {
+				found = n.Args[i]
+			}
+		case *ast.CompositeLit:
+			if t, ok := n.Type.(*ast.ArrayType); ok && len(n.Elts) > 0 && is(n.Elts[0]) {
+				if id, ok := t.Elt.(*ast.Ident); ok && id.Name == "string" {
+					found = n.Elts[0]
+				}
+			}
+		}
+		if found != nil {
+			bad = append(bad, fmt.Sprintf("%s: git is run by gitshadow.Git only", s.at(found.Pos())))
+		}
+		return true
 	})
 	return bad
 }

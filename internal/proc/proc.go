@@ -16,6 +16,7 @@ import (
 	"time"
 
 	shellquote "github.com/kballard/go-shellquote"
+	"golang.org/x/sys/unix"
 )
 
 // stderrLimit bounds what is kept of a program's stderr, in bytes.
@@ -34,6 +35,7 @@ type Cmd struct {
 	ExtraFiles []*os.File // from descriptor 3 on
 	Session    bool       // a session of its own, out of reach of the terminal's signals
 	Terminal   bool       // with Session: Stdin becomes its controlling terminal
+	Memory     uint64     // bounds what the program may allocate, in bytes; 0 is no bound
 }
 
 // Error is a program that could not be started or did not succeed.
@@ -79,16 +81,33 @@ func Output(ctx context.Context, c Cmd) ([]byte, error) {
 	if c.Stdout == nil {
 		cmd.Stdout = &out
 	}
-	if err := cmd.Run(); err != nil {
+	err := start(cmd, c)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
 		return out.Bytes(), &Error{c.Argv, err, tail.String()}
 	}
 	return out.Bytes(), nil
 }
 
+// start starts a program. Its bound holds from a moment after that: it is for
+// what the program reads, not for the program itself.
+func start(cmd *exec.Cmd, c Cmd) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if c.Memory != 0 {
+		// It may have ended already.
+		unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: c.Memory, Max: c.Memory}, nil)
+	}
+	return nil
+}
+
 // Start starts c and returns at once; wait gives its end, as Output would.
 func Start(ctx context.Context, c Cmd) (pid int, wait func() error, err error) {
 	cmd, tail := prepare(ctx, c)
-	if err := cmd.Start(); err != nil {
+	if err := start(cmd, c); err != nil {
 		return 0, nil, &Error{c.Argv, err, ""}
 	}
 	return cmd.Process.Pid, func() error {
