@@ -1,17 +1,14 @@
 package gitshadow
 
 import (
-	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // realGit is the git of this machine.
-func realGit(t testing.TB) string {
+func realGit(t *testing.T) string {
 	t.Helper()
 	p, err := FindGit(os.Getenv("PATH"))
 	if err != nil {
@@ -20,34 +17,10 @@ func realGit(t testing.TB) string {
 	return p
 }
 
-// sh runs a script in dir as a person would, with git's usual freedom.
-func sh(t testing.TB, dir, script string) string {
-	t.Helper()
-	out, err := trySh(dir, script)
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", script, err, out)
-	}
-	return out
-}
-
-func trySh(dir, script string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	c := exec.CommandContext(ctx, "sh", "-ec", script)
-	c.Dir = dir
-	c.WaitDelay = time.Second
-	c.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@example.com",
-		"GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@example.com", "LC_ALL=C", "GIT_CONFIG_GLOBAL=/dev/null",
-	}
-	b, err := c.CombinedOutput()
-	return strings.TrimSpace(string(b)), err
-}
-
 // newRepo makes a repository with a commit on main.
-func newRepo(t testing.TB, options string) string {
+func newRepo(t *testing.T, options string) string {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "ws")
+	dir := filepath.Join(tree(t), "ws")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
