@@ -34,7 +34,8 @@ address of each allowed range. It exits with 1 where something is not as the
 lock has it.
 
 Like launch, it undoes everything it did to this machine.`,
-		Example: `  lazaret doctor shell`,
+		Example:           `  lazaret doctor shell`,
+		ValidArgsFunction: d.completeProfile,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usage("one profile at a time")

@@ -50,6 +50,7 @@ launch take away.`,
 		Example: `  lazaret launch shell
   lazaret launch shell -- uname -a
   lazaret launch --dry-run shell`,
+		ValidArgsFunction: d.completeProfile,
 		Args: func(cmd *cobra.Command, args []string) error {
 			n := cmd.ArgsLenAtDash()
 			if n < 0 {

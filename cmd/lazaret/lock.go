@@ -56,6 +56,7 @@ what is out of date, and why, and exits with status 3.`,
 		Example: `  lazaret lock
   lazaret lock --check
   lazaret lock --update claude`,
+		ValidArgsFunction: d.completeProfiles,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 0 && !o.update:

@@ -86,12 +86,14 @@ func newRootCmd(d *deps) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "lazaret",
 		Short:         "Lock and launch sandboxes for AI coding agents",
+		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetVersionTemplate("lazaret {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return &exitStatus{exitUsage, err}
 	})
-	root.AddCommand(newInitCmd(d), newLockCmd(d), newDiffCmd(d), newTrustCmd(d), newVerifyCmd(d), newPullCmd(d), newLaunchCmd(d), newPsCmd(d), newLogCmd(d), newDoctorCmd(d), newProbeCmd(), newRelayCmd(), newCleanCmd(d), newHelperCmd())
+	root.AddCommand(newInitCmd(d), newConfigCmd(d), newLockCmd(d), newDiffCmd(d), newExplainCmd(d), newTrustCmd(d), newVerifyCmd(d), newPullCmd(d), newLaunchCmd(d), newPsCmd(d), newLogCmd(d), newDoctorCmd(d), newProbeCmd(), newRelayCmd(), newCleanCmd(d), newHelperCmd(), newVersionCmd())
 	return root
 }

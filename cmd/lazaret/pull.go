@@ -22,7 +22,8 @@ no network. Nothing else changes, and no container is started. Like launch, it
 obeys a lock once you have agreed to it.`,
 		Example: `  lazaret pull
   lazaret pull claude`,
-		RunE: func(cmd *cobra.Command, args []string) error { return runPull(cmd, d, o, args) },
+		ValidArgsFunction: d.completeProfiles,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runPull(cmd, d, o, args) },
 	}
 	o.flags(cmd)
 	return cmd

@@ -22,7 +22,8 @@ type Config struct {
 	// Origin tells where the winning value of each key was written. Keys are
 	// dotted as in TOML: "network.on_deny", "profiles.claude.image",
 	// "profiles.claude.env.PATH"; tables have a key too. Defaults have none.
-	// The position of default_deny, a union, is the highest layer's.
+	// The position of default_deny, a union, is the highest layer's; its
+	// elements have keys too, by their text: network.default_deny["10.0.0.0/8"].
 	Origin map[string]Position
 }
 

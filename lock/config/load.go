@@ -65,6 +65,14 @@ func Load(layers []Layer) (*Config, error) {
 		return nil, err
 	}
 	merged.origins("", c.Origin)
+	deny := root.sub("network").get("default_deny")
+	for _, e := range deny.value.([]*node) {
+		p, err := parseDeny(e.value.(string))
+		key := unionKey("network.default_deny", p.String())
+		if _, lower := c.Origin[key]; err == nil && !lower {
+			c.Origin[key] = e.pos
+		}
+	}
 	return c, nil
 }
 
@@ -91,7 +99,7 @@ func (n *node) origins(key string, into map[string]Position) {
 func readStorage(t table) Storage {
 	return Storage{
 		DataRoot: one(t, "data_root", "", parseDataRoot),
-		Overlay:  oneOf(t, "overlay", "auto", "native", "fuse-overlayfs"),
+		Overlay:  oneOf(t, "overlay", overlayDrivers),
 	}
 }
 
@@ -118,7 +126,7 @@ func readNetwork(t table) Network {
 		DefaultAllow: canonical(list(t, "default_allow", ParseEndpoint), Endpoint.Compare),
 		DefaultDeny:  canonical(list(t, "default_deny", parseDeny), comparePrefix),
 		AllowHosts:   canonical(list(t, "allow_hosts", ParseHost), Host.Compare),
-		OnDeny:       oneOf(t, "on_deny", "reject", "blackhole"),
+		OnDeny:       oneOf(t, "on_deny", denials),
 		Sidecar: one(t, "sidecar", "", checked(func(s string) error {
 			if s == "" {
 				return nil

@@ -19,10 +19,10 @@ func readProfile(t table, s sandbox) Profile {
 		Command:     readCommand(t),
 		Setup:       list(t, "setup", checked(checkSetup)),
 		Ports:       readPorts(t),
-		Git:         oneOf(t, "git", "quarantine", "writeback", "none"),
+		Git:         oneOf(t, "git", gitModes),
 		Branch:      one(t, "branch", "auto", checked(checkBranch)),
-		Tree:        oneOf(t, "tree", "shared", "worktree"),
-		State:       oneOf(t, "state", "profile", "workspace"),
+		Tree:        oneOf(t, "tree", trees),
+		State:       oneOf(t, "state", states),
 		Memory:      one(t, "memory", "", parseMemory),
 		CPUs:        readCPUs(t),
 	}

@@ -16,79 +16,13 @@ type spec struct {
 	example  string           // how a missing key is written
 	union    bool             // layers add up instead of replacing each other
 	allow    string           // hidden characters the strings may hold
-}
 
-// of tells whether v is a T; its instances are spec.is.
-func of[T any](v any) bool { _, ok := v.(T); return ok }
-
-func text(allow string) *spec { return &spec{want: "a string", is: of[string], allow: allow} }
-
-func texts(allow string) *spec {
-	return &spec{want: "an array of strings", is: of[[]*node], each: text(allow)}
-}
-
-func tableOf(keys map[string]*spec) *spec {
-	return &spec{want: "a table", is: of[map[string]*node], keys: keys}
-}
-
-func required(s *spec, example string) *spec {
-	s.required, s.example = true, example
-	return s
-}
-
-// schema is everything a config file may say.
-func schema() *spec {
-	deny := required(texts(""), `default_deny = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"]`)
-	deny.union = true
-	return tableOf(map[string]*spec{
-		"storage": tableOf(map[string]*spec{
-			"data_root": required(text(""), `data_root = "~/.local/share/lazaret"`),
-			"overlay":   text(""),
-		}),
-		"network": tableOf(map[string]*spec{
-			"default_allow": required(texts(""), `default_allow = []`),
-			"default_deny":  deny,
-			"allow_hosts":   texts(""),
-			"on_deny":       text(""),
-			"sidecar":       text(""),
-		}),
-		"escalation": tableOf(map[string]*spec{
-			"enabled":            required(&spec{want: "true or false", is: of[bool]}, "enabled = false"),
-			"socket_dir":         required(text(""), `socket_dir = "{runtime_dir}/lazaret"`),
-			"auto_approve":       texts(""),
-			"auto_approve_exact": texts(""),
-			"timeout":            text(""),
-			"max_output": {want: "an integer or a string", is: func(v any) bool {
-				return of[int64](v) || of[string](v)
-			}},
-		}),
-		"profiles": {want: "a table", is: of[map[string]*node], each: tableOf(map[string]*spec{
-			"image":           required(text(""), `image = "docker.io/library/debian:trixie"`),
-			"persistent_dirs": texts(""),
-			"allow_egress":    texts(""),
-			"allow_hosts":     texts(""),
-			"env":             {want: "a table", is: of[map[string]*node], each: text(lines)},
-			"volumes": {want: "an array of tables", is: of[[]*node], each: tableOf(map[string]*spec{
-				"host":      required(text(""), `host = "{profile_dir}/cache"`),
-				"container": required(text(""), `container = "/root/.cache"`),
-				"mode":      text(""),
-			})},
-			"command": {want: "a string or an array of strings", is: func(v any) bool {
-				return of[string](v) || of[[]*node](v)
-			}, each: text(lines), allow: lines},
-			"setup":  texts(lines),
-			"ports":  texts(""),
-			"git":    text(""),
-			"branch": text(""),
-			"tree":   text(""),
-			"state":  text(""),
-			"memory": text(""),
-			"cpus": {want: "a string or a number", is: func(v any) bool {
-				return of[string](v) || of[int64](v) || of[float64](v)
-			}},
-			"pids": {want: "an integer", is: of[int64]},
-		})},
-	})
+	// What the reference and an editor say, beyond what is checked by it.
+	about    string   // what it is for: sentences
+	words    []string // the only values there are, the default first
+	fallback string   // the default, as TOML has it; "" where there is none
+	pattern  string   // what a string or a free key looks like
+	order    []string // the keys of a table as people read them
 }
 
 // check reports unknown keys, wrong types and characters that do not show,

@@ -71,7 +71,7 @@ func list[T any](t table, name string, parse func(string) (T, error)) []T {
 }
 
 // oneOf reads one of the words; the first is the default.
-func oneOf(t table, name string, words ...string) string {
+func oneOf(t table, name string, words []string) string {
 	return one(t, name, words[0], func(s string) (string, error) {
 		if slices.Contains(words, s) {
 			return s, nil
