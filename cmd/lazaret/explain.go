@@ -42,18 +42,18 @@ nothing and asks nothing.`,
 	return cmd
 }
 
-// topics are what grants are sorted by: the heading, and how the keys below
-// profiles.NAME begin that it is about.
+// topics are what grants are sorted by: the heading, and how the keys
+// below profiles.NAME that it is about.
 var topics = []struct {
 	heading string
-	keys    []string
+	keys    string
 }{
-	{"it runs", []string{"image", "command", "setup", "runtime", "capabilities", "limits"}},
-	{"files", []string{"mounts", "state"}},
-	{"the repository", []string{"git"}},
-	{"the network", []string{"network", "ports"}},
-	{"its environment", []string{"env"}},
-	{"commands of this machine", []string{"escalation"}},
+	{"it runs", "image command setup runtime capabilities limits"},
+	{"files", "mounts state"},
+	{"the repository", "git"},
+	{"the network", "network ports"},
+	{"its environment", "env"},
+	{"commands of this machine", "escalation"},
 }
 
 func (d *deps) explain(out io.Writer, l lockFile, profiles []string, all bool) error {
@@ -126,7 +126,7 @@ func topicOf(c lock.Change) int {
 		return len(topics)
 	}
 	for i, t := range topics {
-		if slices.Contains(t.keys, keys[2]) {
+		if slices.Contains(strings.Fields(t.keys), keys[2]) {
 			return i
 		}
 	}
