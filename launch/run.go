@@ -37,6 +37,8 @@ type IO struct {
 	Stdin, Stdout, Stderr *os.File
 	// Terminal is the person's terminal ("/dev/tty") where the plan has one.
 	Terminal string
+	// Clipboard lets the sandbox write the terminal's clipboard.
+	Clipboard bool
 	// Observe, when set, sees every event; see step.Runner.
 	Observe func(step.Event) error
 	// Answer, when set, shows the sandbox's requests to the person at the
@@ -57,6 +59,14 @@ func (p *Plan) Run(ctx context.Context, io IO) (status int, err error) {
 		return 0, err
 	}
 	r := &run{plan: p, claim: c, io: io}
+	defer func() {
+		if p := recover(); p != nil {
+			if r.session != nil {
+				r.session.Restore() // or nobody could read why it ended
+			}
+			panic(p)
+		}
+	}()
 	values, err := r.up(ctx)
 	derr := r.down(context.WithoutCancel(ctx))
 	if err != nil {
@@ -81,7 +91,7 @@ type run struct {
 
 func (r *run) up(ctx context.Context) (step.Values, error) {
 	if r.plan.Host.Terminal {
-		s, err := term.Open(r.io.Terminal)
+		s, err := term.Open(r.io.Terminal, term.Options{Title: "lazaret " + r.plan.Record.Profile + ": ", Clipboard: r.io.Clipboard})
 		if err != nil {
 			return nil, err
 		}

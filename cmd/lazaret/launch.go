@@ -27,6 +27,8 @@ type launchOptions struct {
 	lock      string
 	profile   string
 	command   []string
+	// clipboard lets the sandbox write the clipboard.
+	clipboard bool
 	// endOffline ends the sandbox when its network is lost.
 	endOffline bool
 }
@@ -43,6 +45,9 @@ lazaret itself failed.
 
 A lock is obeyed once you have agreed to it: launch shows what it grants, or
 what has changed, and asks; see "lazaret trust".
+
+What the sandbox prints is filtered: what draws reaches the terminal, what asks
+it to do something else does not, such as setting the clipboard.
 
 On the way out, whichever it is, everything launch did to this machine is
 undone. What a killed lazaret leaves behind, "lazaret clean" and the next
@@ -85,6 +90,7 @@ launch take away.`,
 	f.BoolVar(&o.ephemeral, "ephemeral", false, "start persistent directories empty and keep nothing")
 	f.BoolVar(&o.user, "user", false, "use your own lock although a parent directory has a config")
 	f.BoolVar(&o.endOffline, "end-offline", false, "end the sandbox when its network sidecar dies; else it goes on without network")
+	f.BoolVar(&o.clipboard, "clipboard", false, "let the sandbox put text into the terminal's clipboard; it never reads it")
 	f.StringVar(&o.lock, "lock", "", "the lock `file`, in place of lazaret.lock")
 	return cmd
 }
@@ -163,7 +169,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 		denied.event,
 	}
 	status, err := plan.Run(ctx, launch.IO{
-		Stdin: stdin, Stdout: stdout, Stderr: stderr, Terminal: terminalPath,
+		Stdin: stdin, Stdout: stdout, Stderr: stderr, Terminal: terminalPath, Clipboard: o.clipboard,
 		Observe: func(e step.Event) error {
 			for _, f := range follow {
 				f(e)

@@ -1,6 +1,7 @@
 package term
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"sync"
@@ -12,23 +13,28 @@ import (
 // nobody reads what it writes. Both its files must support deadlines.
 type pump struct {
 	src, dst *os.File
-	turn     sync.Mutex // held by run while it copies, and between hold and release
+	filter   func(dst, src []byte) []byte // nil: copies as it is
+	turn     sync.Mutex                   // held by run while it copies, and between hold and release
+	rest     []byte                       // read, filtered and not yet written
 	stopped  atomic.Bool
 }
 
 // run copies until the source ends, the target fails or stop's time is over.
 func (p *pump) run() {
-	buf := make([]byte, 64<<10)
-	var rest []byte // read and not yet written
+	buf, filtered := make([]byte, 64<<10), []byte(nil)
 	for {
 		p.turn.Lock()
 		n, err := 0, error(nil)
-		if len(rest) > 0 {
-			n, err = p.dst.Write(rest)
-			rest = rest[n:]
+		if len(p.rest) > 0 {
+			n, err = p.dst.Write(p.rest)
+			p.rest = p.rest[n:]
 		} else {
 			n, err = p.src.Read(buf)
-			rest = buf[:n]
+			p.rest = buf[:n]
+			if p.filter != nil {
+				filtered = p.filter(filtered[:0], buf[:n])
+				p.rest = filtered
+			}
 		}
 		p.turn.Unlock()
 		if errors.Is(err, os.ErrDeadlineExceeded) && !p.stopped.Load() {
@@ -50,6 +56,24 @@ func (p *pump) hold() {
 }
 
 func (p *pump) release() { p.turn.Unlock() }
+
+// flush writes what was read before hold, for at most d. What the target does
+// not take by then is cut off where the next sequence begins, since others are
+// about to write there.
+func (p *pump) flush(d time.Duration) {
+	if len(p.rest) == 0 {
+		return
+	}
+	p.dst.SetWriteDeadline(time.Now().Add(d))
+	n, _ := p.dst.Write(p.rest)
+	p.dst.SetWriteDeadline(time.Time{})
+	if p.rest = p.rest[n:]; len(p.rest) > 0 {
+		p.rest = p.rest[max(bytes.IndexByte(p.rest, 0x1b), 0):]
+		p.dst.SetWriteDeadline(time.Now().Add(d))
+		p.dst.Write([]byte("\x18\x1b\\")) // ends whatever was begun
+		p.dst.SetWriteDeadline(time.Time{})
+	}
+}
 
 // stop ends run after at most d, sooner if the source ends. Without a limit on
 // writing, a terminal that nobody reads would keep it for ever, and a pty whose

@@ -4,12 +4,10 @@
 package term
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"sync"
-	"time"
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
@@ -21,16 +19,28 @@ type Session struct {
 	tty   *os.File     // the person's terminal, non-blocking
 	ptmx  *os.File     // our end of the sandbox's pty
 	child *os.File     // the sandbox's end
+	path  string       // of tty
 	saved *xterm.State // before Forward
+
+	// What goes to the terminal, and what is known of its state. Used by the
+	// out pump, and by whoever holds it.
+	filter Filter
+	model  *model
 
 	winch   chan os.Signal
 	pumps   sync.WaitGroup
 	in, out pump
 }
 
+// Options are what a person decides about their terminal.
+type Options struct {
+	Title     string // goes before the titles a sandbox gives its window
+	Clipboard bool   // the sandbox may set the clipboard
+}
+
 // Open makes a pty of the size of the terminal at path (usually /dev/tty),
 // which itself stays as it is until Forward.
-func Open(path string) (*Session, error) {
+func Open(path string, o Options) (*Session, error) {
 	// Opened anew, because O_NONBLOCK on an inherited descriptor would also
 	// reach the shell that shares it, and a blocking read cannot be stopped.
 	tty, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
@@ -48,13 +58,20 @@ func Open(path string) (*Session, error) {
 		child.Close()
 		return nil, fmt.Errorf("opening a pty: %w", err)
 	}
-	s := &Session{tty: tty, ptmx: ptmx, child: child, winch: make(chan os.Signal, 1)}
+	s := &Session{tty: tty, ptmx: ptmx, child: child, path: path, winch: make(chan os.Signal, 1)}
 	s.in.src, s.in.dst = tty, ptmx
-	s.out.src, s.out.dst = ptmx, tty
+	s.out.src, s.out.dst, s.out.filter = ptmx, tty, s.filter.Append
 	if err := pty.InheritSize(tty, ptmx); err != nil {
 		s.closeFiles()
 		return nil, fmt.Errorf("reading the terminal's size: %w", err)
 	}
+	size, err := pty.GetsizeFull(ptmx)
+	if err != nil {
+		s.closeFiles()
+		return nil, fmt.Errorf("reading the terminal's size: %w", err)
+	}
+	s.model = newModel(int(size.Cols), int(size.Rows))
+	s.filter = Filter{Title: o.Title, Clipboard: o.Clipboard, screen: s.model}
 	return s, nil
 }
 
@@ -73,55 +90,27 @@ func (s *Session) Forward() (err error) {
 	go func() {
 		defer s.pumps.Done()
 		for range s.winch {
-			pty.InheritSize(s.tty, s.ptmx)
+			s.resize()
 		}
 	}()
-	go func() { defer s.pumps.Done(); s.in.run() }()
-	go func() { defer s.pumps.Done(); s.out.run() }()
+	for _, p := range []*pump{&s.in, &s.out} {
+		go func() {
+			defer s.pumps.Done()
+			defer s.rescue()
+			p.run()
+		}()
+	}
 	return nil
 }
 
-// Takeover gives the terminal, in its own mode, to f and nobody else: what the
-// sandbox prints meanwhile waits in its pty, and keys go to f only.
-func (s *Session) Takeover(f func(tty *os.File) error) error {
-	s.in.hold()
-	s.out.hold()
-	defer s.out.release()
-	defer s.in.release()
-	if err := restore(s.tty, s.saved); err != nil {
-		return fmt.Errorf("setting the terminal: %w", err)
+// resize gives the sandbox's terminal the size of the person's.
+func (s *Session) resize() {
+	if pty.InheritSize(s.tty, s.ptmx) != nil {
+		return
 	}
-	ferr := f(s.tty)
-	if _, err := raw(s.tty); err != nil {
-		return errors.Join(ferr, fmt.Errorf("setting the terminal: %w", err))
+	if size, err := pty.GetsizeFull(s.ptmx); err == nil {
+		s.model.resize(int(size.Cols), int(size.Rows))
 	}
-	// The size may have changed while nobody followed it.
-	pty.InheritSize(s.tty, s.ptmx)
-	return ferr
-}
-
-// drainFor is how long Close goes on reading what the sandbox printed last.
-const drainFor = 200 * time.Millisecond
-
-// Close shows what the sandbox still had to say, ends forwarding and puts the
-// terminal back as Open found it. It may be called once, Forward or not.
-func (s *Session) Close() error {
-	signal.Stop(s.winch)
-	close(s.winch)
-	s.in.stop(0)
-	// Our own copy of the child's end keeps the pty from reporting its end.
-	s.child.Close()
-	s.out.stop(drainFor)
-	s.pumps.Wait()
-	var err error
-	if s.saved != nil {
-		err = restore(s.tty, s.saved)
-	}
-	s.closeFiles()
-	if err != nil && !errors.Is(err, unix.EIO) { // EIO: the terminal was closed
-		return fmt.Errorf("restoring the terminal: %w", err)
-	}
-	return nil
 }
 
 func (s *Session) closeFiles() {

@@ -50,7 +50,7 @@ func silent(t *testing.T, f *os.File) {
 
 func TestSessionForwards(t *testing.T) {
 	me, tty := person(t)
-	s, err := Open(tty)
+	s, err := Open(tty, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestCloseAfterTheTerminalIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(pts.Name())
+	s, err := Open(pts.Name(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestCloseAfterTheTerminalIsGone(t *testing.T) {
 // program never reads, output that nobody takes off the terminal.
 func TestCloseWithWhatNobodyReads(t *testing.T) {
 	me, tty := person(t)
-	s, err := Open(tty)
+	s, err := Open(tty, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestSessionRestoresTheTerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(tty)
+	s, err := Open(tty, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,8 +172,8 @@ func TestSessionRestoresTheTerminal(t *testing.T) {
 		t.Error("the terminal is not raw while forwarding")
 	}
 	if err := s.Takeover(func(*os.File) error {
-		if now, _ := xterm.GetState(int(f.Fd())); *now != *before {
-			t.Error("the terminal is not in its own mode during a takeover")
+		if now, _ := xterm.GetState(int(f.Fd())); *now == *before {
+			t.Error("the terminal is not raw during a takeover: keys would be shown and obeyed")
 		}
 		return nil
 	}); err != nil {
@@ -192,7 +192,7 @@ func TestSessionRestoresTheTerminal(t *testing.T) {
 
 func TestTakeoverIsExclusive(t *testing.T) {
 	me, tty := person(t)
-	s, err := Open(tty)
+	s, err := Open(tty, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,6 +208,7 @@ func TestTakeoverIsExclusive(t *testing.T) {
 	child = reopen(t, s.Child().Name())
 	forward(t, s)
 	err = s.Takeover(func(own *os.File) error {
+		read(t, me, "\x1b[2J\x1b[H") // a cleared screen
 		child.WriteString("while you were asked")
 		silent(t, me)
 		me.WriteString("yes\n")
