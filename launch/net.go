@@ -63,7 +63,7 @@ func (r *resolver) network() error {
 	r.step(step.Step{Name: "network.host", Where: step.Podman, Needs: []string{"helper"}, Op: HostNetwork{}})
 	r.step(step.Step{
 		Name: "network.image", Where: step.Podman, Needs: []string{"helper"},
-		Op:   SidecarImage{Engine: engine, Environ: r.environ, Platform: r.Host.Platform, Config: pinned.Config, Layout: filepath.Join(r.Host.CacheDir, layout)},
+		Op:   SidecarImage{Engine: engine, Environ: r.environ, Platform: r.Host.Platform, Pinned: pinned, Stash: r.stash(), Layout: filepath.Join(r.Host.CacheDir, layout)},
 		Undo: []step.Undo{{Kind: undoTree, Base: baseCache, Name: layout}},
 	})
 	r.step(step.Step{

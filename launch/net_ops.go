@@ -20,6 +20,7 @@ import (
 	"lazaret/internal/proc"
 	"lazaret/internal/step"
 	"lazaret/launch/podman"
+	"lazaret/lock"
 	"lazaret/sidecar"
 )
 
@@ -53,14 +54,16 @@ type SidecarImage struct {
 	Engine   podman.Engine
 	Environ  []string
 	Platform string
-	Config   string // the image id that the lock pins
+	Pinned   lock.Sidecar
+	Stash    string // where what was pulled of another lazaret's is kept
 	Layout   string // where it is laid out for podman to pull
 }
 
 func sidecarLayoutName(id string) string { return "layout-net-" + id }
 
-// Do loads the image that this build carries, where podman does not have it,
-// and refuses another.
+// Do loads the image that is pinned, where podman does not have it: this
+// build's own, else another lazaret's from where the lock says. It refuses
+// any other.
 func (o SidecarImage) Do(ctx context.Context, _ step.Values) (step.Values, error) {
 	img, err := o.inspect(ctx)
 	if err != nil {
@@ -71,17 +74,17 @@ func (o SidecarImage) Do(ctx context.Context, _ step.Values) (step.Values, error
 			return nil, err
 		}
 	}
-	if got := "sha256:" + strings.TrimPrefix(img.ID, "sha256:"); got != o.Config {
-		return nil, refuse(`run "lazaret lock" and review the difference`, "IMAGE ID MISMATCH of the network sidecar: the lock pins %s, podman has %s", o.Config, got)
+	if got := "sha256:" + strings.TrimPrefix(img.ID, "sha256:"); got != o.Pinned.Config {
+		return nil, refuse(`run "lazaret lock" and review the difference`, "IMAGE ID MISMATCH of the network sidecar: the lock pins %s, podman has %s", o.Pinned.Config, got)
 	}
 	if obeyed := image.ObeyedAnnotations(img.Annotations); len(obeyed) > 0 {
-		return nil, refuse("remove it with \"podman image rm "+o.Config+"\"", "the network sidecar's image carries settings for the runtime")
+		return nil, refuse("remove it with \"podman image rm "+o.Pinned.Config+"\"", "the network sidecar's image carries settings for the runtime")
 	}
 	return nil, nil
 }
 
 func (o SidecarImage) inspectArgv() []string {
-	return o.Engine.Argv("image", "inspect", "--format=json", o.Config)
+	return o.Engine.Argv("image", "inspect", "--format=json", o.Pinned.Config)
 }
 
 func (o SidecarImage) pullArgv() []string {
@@ -97,13 +100,13 @@ func (o SidecarImage) inspect(ctx context.Context) (inspected, error) {
 	}
 	var list []inspected
 	if err := json.Unmarshal(out, &list); err != nil || len(list) != 1 {
-		return inspected{}, fmt.Errorf("reading podman's answer about image %s: %v", o.Config, err)
+		return inspected{}, fmt.Errorf("reading podman's answer about image %s: %v", o.Pinned.Config, err)
 	}
 	return list[0], nil
 }
 
 func (o SidecarImage) load(ctx context.Context) error {
-	img, err := image.Sidecar(o.Platform)
+	img, err := puller(o.Environ).FetchSidecar(ctx, o.Pinned.Ref, o.Platform, o.Pinned, image.Stash{Dir: o.Stash})
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,11 @@ type Plan struct {
 	Steps   []step.Step
 	Notices []string // what the person should know before it starts
 
+	// Foreign are programs of another lazaret that the plan would run: Run
+	// refuses to until the person has said so of each; see Agree.
+	Foreign []lock.Foreign
+	agreed  map[string]bool // by digest
+
 	control  control
 	services []service
 	uplink   *uplink // nil: no network at all
@@ -55,12 +60,14 @@ func Resolve(f *lock.File, profile string, h Host, o Options) (*Plan, error) {
 		return nil, refuse(fmt.Sprintf("run \"lazaret lock --platform %s\" (once for each platform you need)", h.Platform),
 			"profiles.%s.image: the lock was made for %s, this machine is %s", profile, platforms(p.Image), h.Platform)
 	}
-	if err := lock.CheckHelpers(f, h.Platform, o.Helpers); err != nil {
+	foreign, err := f.ForeignHelpers(profile, h.Platform, o.Helpers)
+	if err != nil {
 		return nil, err
 	}
 	plan := &Plan{
-		Record: Record{ID: o.ID, Profile: profile, Workspace: h.Workspace, Started: o.Started},
-		Host:   h,
+		Foreign: foreign,
+		Record:  Record{ID: o.ID, Profile: profile, Workspace: h.Workspace, Started: o.Started},
+		Host:    h,
 		// Cgroups of its own are what runsc cannot have without root.
 		Engine: podman.Engine{Podman: h.Podman.Path, Runsc: h.Runsc.Path, RuntimeFlags: []string{"ignore-cgroups"}},
 	}
@@ -84,6 +91,7 @@ func Resolve(f *lock.File, profile string, h Host, o Options) (*Plan, error) {
 		return nil, err
 	}
 	r.image(pinned)
+	r.client()
 	mounts := r.mounts()
 	return plan, r.sandbox(pinned, mounts)
 }
@@ -238,6 +246,9 @@ func (p *Plan) Text() string {
 	var b strings.Builder
 	for _, n := range p.Notices {
 		fmt.Fprintf(&b, "# %s\n", n)
+	}
+	for _, x := range p.Foreign {
+		fmt.Fprintf(&b, "# the %s is another lazaret's, %s: it is run once you agree to that\n", x.Kind, x.Digest)
 	}
 	for _, s := range p.Steps {
 		fmt.Fprintf(&b, "%s (%s)\n", s.Name, s.Where)

@@ -171,7 +171,7 @@ func TestResolveRefuses(t *testing.T) {
 	}{
 		{"another platform", "", "this machine is linux/arm64", other, options()},
 		{"a socket path too long", "", "more than the 107", deep, options()},
-		{"other helpers", "", "sha256:b", fixedHost(), foreign},
+		{"other helpers", `allow_hosts = ["x.example"]`, "sha256:b", fixedHost(), foreign},
 		{"what would be lost", `persistent_dirs = ["/root"]`, "cannot keep /root", fixedHost(), options()},
 	} {
 		if _, err := Resolve(locked(t, base+tc.config), "my_agent", tc.host, tc.opts); err == nil || !strings.Contains(err.Error(), tc.want) {

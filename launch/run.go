@@ -54,6 +54,9 @@ const teardownTime = 2 * time.Minute
 // When it returns, for whatever reason, everything it did to the host is
 // undone, or the error says what is not.
 func (p *Plan) Run(ctx context.Context, io IO) (status int, err error) {
+	if err := p.vouched(); err != nil {
+		return 0, err
+	}
 	c, err := newClaim(p.Host.RuntimeDir, p.Record)
 	if err != nil {
 		return 0, err

@@ -179,38 +179,6 @@ func floating(ref string) string {
 	return ""
 }
 
-// helpers pins this build's own helper programs.
-func (b *builder) helpers(f *File) error {
-	f.Sidecar = map[string]Sidecar{}
-	f.Escalate = map[string]Binary{}
-	for _, p := range b.Inputs.Platforms {
-		k := PlatformKey(p)
-		s, ok1 := b.Helpers.Sidecar[k]
-		e, ok2 := b.Helpers.Escalate[k]
-		if !ok1 || !ok2 {
-			return fmt.Errorf("this lazaret carries no helper programs for %s", p)
-		}
-		s.Ref = b.Config.Network.Sidecar
-		f.Sidecar[k], f.Escalate[k] = s, e
-	}
-	ref := b.Config.Network.Sidecar
-	if ref == "" || b.Previous != nil && !b.UpdateAll && maps.Equal(f.Sidecar, b.Previous.Sidecar) {
-		return nil
-	}
-	// Whoever may choose the bytes of the sidecar runs a program with the host's
-	// kernel beneath it, so a reference may only name the same image elsewhere.
-	b.want(ref, "network.sidecar", func(i Image) error {
-		for _, p := range b.Inputs.Platforms {
-			k := PlatformKey(p)
-			if got, own := i.Platforms[k], f.Sidecar[k]; got.Config != own.Config || got.Manifest != own.Manifest {
-				return &HelperError{Name: "sidecar image " + quote(ref), Platform: p, Found: got.Config, Own: own.Config}
-			}
-		}
-		return nil
-	})
-	return nil
-}
-
 // want asks for ref to be resolved; the same reference is asked for once.
 func (b *builder) want(ref, key string, to func(Image) error) {
 	for i := range b.wants {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -297,7 +298,27 @@ func TestSidecarElsewhere(t *testing.T) {
 		t.Error("asked again for a sidecar that did not change")
 	}
 
-	_, _, err := Build(context.Background(), request(t, text, &registry{}))
+	// A pin that another lazaret made stays, as an image's does, and is up to
+	// date; only --update takes this build's own.
+	other := req
+	other.Helpers = ownHelpers()
+	s := other.Helpers.Sidecar["linux-amd64"]
+	s.Config, s.Binary = digest("next"), digest("next")
+	other.Helpers.Sidecar["linux-amd64"] = s
+	kept, warnings, err := Build(context.Background(), other)
+	if err != nil || !maps.Equal(kept.Sidecar, f.Sidecar) || len(warnings) != 1 || warnings[0].Key != "network.sidecar" {
+		t.Errorf("kept %+v, %v, %v", kept, warnings, err)
+	}
+	if list, _, err := Check(context.Background(), other, f); err != nil || len(list) != 0 {
+		t.Errorf("another lazaret's lock is stale: %v, %v", list, err)
+	}
+	other.UpdateAll = true
+	var moved *HelperError
+	if _, _, err := Build(context.Background(), other); !errors.As(err, &moved) || !strings.Contains(hint(err), "lazaret sidecar push r.example/sidecar:1") {
+		t.Errorf("updated to what the registry does not have: %v", err)
+	}
+
+	_, _, err = Build(context.Background(), request(t, text, &registry{}))
 	var he *HelperError
 	if !errors.As(err, &he) {
 		t.Fatalf("a foreign sidecar was taken: %v", err)

@@ -153,22 +153,26 @@ func TestEscalationOff(t *testing.T) {
 	}
 }
 
-func TestCheckHelpers(t *testing.T) {
+func TestForeignHelpers(t *testing.T) {
 	f := richFile(t)
-	if err := CheckHelpers(f, "linux/amd64", ownHelpers()); err != nil {
-		t.Fatal(err)
+	if list, err := f.ForeignHelpers("claude", "linux/amd64", ownHelpers()); err != nil || len(list) != 0 {
+		t.Fatal(list, err)
 	}
-	for name, change := range map[string]func(*File, string){
-		"sidecar":           func(f *File, d string) { s := f.Sidecar["linux-amd64"]; s.Binary = d; f.Sidecar["linux-amd64"] = s },
-		"sidecar layer":     func(f *File, d string) { s := f.Sidecar["linux-amd64"]; s.Layer = d; f.Sidecar["linux-amd64"] = s },
-		"sidecar image":     func(f *File, d string) { s := f.Sidecar["linux-amd64"]; s.Config = d; f.Sidecar["linux-amd64"] = s },
-		"sidecar manifest":  func(f *File, d string) { s := f.Sidecar["linux-amd64"]; s.Manifest = d; f.Sidecar["linux-amd64"] = s },
-		"escalation client": func(f *File, d string) { f.Escalate["linux-amd64"] = Binary{d} },
+	own := ownHelpers()
+	set := func(change func(*Sidecar)) func(*File) {
+		return func(f *File) { s := f.Sidecar["linux-amd64"]; change(&s); f.Sidecar["linux-amd64"] = s }
+	}
+	foreign := digest("foreign")
+	// A lock that has this build's image under another manifest, or the like,
+	// no lazaret made.
+	for name, change := range map[string]func(*File){
+		"sidecar":          set(func(s *Sidecar) { s.Binary = foreign }),
+		"sidecar layer":    set(func(s *Sidecar) { s.Layer = foreign }),
+		"sidecar manifest": set(func(s *Sidecar) { s.Manifest = foreign }),
 	} {
 		f := richFile(t)
-		foreign := digest("foreign", name)
-		change(f, foreign)
-		err := CheckHelpers(f, "linux/amd64", ownHelpers())
+		change(f)
+		_, err := f.ForeignHelpers("claude", "linux/amd64", own)
 		var he *HelperError
 		if !errors.As(err, &he) || he.Name != name || he.Found != foreign {
 			t.Errorf("%s: got %v", name, err)
@@ -177,11 +181,30 @@ func TestCheckHelpers(t *testing.T) {
 		if msg := err.Error(); !strings.Contains(msg, "MISMATCH") || !strings.Contains(msg, foreign) || !strings.Contains(msg, he.Own) || hint(err) == "" {
 			t.Errorf("not loud enough: %v", msg)
 		}
-		if err := CheckHelpers(f, "linux/arm64", ownHelpers()); err != nil {
+		if _, err := f.ForeignHelpers("claude", "linux/arm64", own); err != nil {
 			t.Errorf("another platform is refused too: %v", err)
 		}
 	}
-	if err := CheckHelpers(f, "linux/riscv64", ownHelpers()); err == nil {
+	// Another lazaret's.
+	g := richFile(t)
+	set(func(s *Sidecar) { s.Config = foreign })(g)
+	g.Escalate["linux-amd64"] = Binary{foreign}
+	ref := g.Sidecar["linux-amd64"].Ref
+	want := []Foreign{
+		{HelperSidecar, "linux/amd64", ref, foreign, own.Sidecar["linux-amd64"].Config},
+		{HelperClient, "linux/amd64", ref, foreign, own.Escalate["linux-amd64"].Binary},
+	}
+	if list, err := g.ForeignHelpers("claude", "linux/amd64", own); err != nil || !slices.Equal(list, want) {
+		t.Errorf("got %+v, %v", list, err)
+	}
+	// What a profile does not need is not asked about.
+	p := g.Profiles["claude"]
+	p.Network.Allow, p.Network.Hosts, p.Ports, p.Escalation = nil, nil, nil, Escalation{}
+	g.Profiles["claude"] = p
+	if list, err := g.ForeignHelpers("claude", "linux/amd64", own); err != nil || len(list) != 0 {
+		t.Errorf("needs none: %+v, %v", list, err)
+	}
+	if _, err := f.ForeignHelpers("claude", "linux/riscv64", own); err == nil {
 		t.Error("a platform without helpers passed")
 	}
 }

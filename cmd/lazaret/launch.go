@@ -143,6 +143,9 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	if err := d.agreed(cmd, locked, o.profile, host); err != nil {
 		return 0, err
 	}
+	if err := d.agreedHelpers(cmd, plan); err != nil {
+		return 0, err
+	}
 	d.tellMoved(talk, locked)
 	for _, n := range plan.Notices {
 		fmt.Fprintf(talk, "lazaret: note: %s\n", n)

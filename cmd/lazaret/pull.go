@@ -18,7 +18,8 @@ func newPullCmd(d *deps) *cobra.Command {
 		Short: "Fetch the images of profiles ahead of their launch",
 		Long: `Pull brings the images that lazaret.lock pins, of the named profiles or of all,
 into podman's storage, verified as launch verifies them, so that a launch needs
-no network. Nothing else changes, and no container is started. Like launch, it
+no network; another lazaret's sidecar and escalation client too, where the lock
+pins those. Nothing else changes, and no container is started. Like launch, it
 obeys a lock once you have agreed to it.`,
 		Example: `  lazaret pull
   lazaret pull claude`,

@@ -41,16 +41,18 @@ func scriptParams(t *testing.T, wanted func(name string) bool) testscript.Params
 		t.Fatalf("no script in %s is wanted", scripts)
 	}
 	cmds := map[string]func(*testscript.TestScript, bool, []string){
-		"action":    cmdAction,
-		"answer":    cmdAnswer,
-		"job":       cmdJob,
-		"gitrepo":   cmdGitrepo,
-		"mkfifo":    cmdMkfifo,
-		"mksocket":  cmdMksocket,
-		"unblob":    cmdUnblob,
-		"randomenv": cmdRandomenv,
-		"setmtime":  cmdSetmtime,
-		"mtime":     cmdMtime,
+		"action":     cmdAction,
+		"answer":     cmdAnswer,
+		"job":        cmdJob,
+		"gitrepo":    cmdGitrepo,
+		"mkfifo":     cmdMkfifo,
+		"otherbuild": cmdOtherbuild,
+		"readvar":    cmdReadvar,
+		"mksocket":   cmdMksocket,
+		"unblob":     cmdUnblob,
+		"randomenv":  cmdRandomenv,
+		"setmtime":   cmdSetmtime,
+		"mtime":      cmdMtime,
 	}
 	maps.Copy(cmds, registryCmds())
 	return testscript.Params{

@@ -59,7 +59,7 @@ and LAZARET_TRUST=sha256:… in the environment of a launch allows one content:
 	o.flags(cmd)
 	cmd.Flags().BoolVar(&o.config, "config", false, "agree that lazaret.toml is yours, after it changed while a sandbox ran")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "show what is agreed to, and do not ask")
-	cmd.AddCommand(newTrustShowCmd(d), newTrustRevokeCmd(d), newTrustListCmd(d))
+	cmd.AddCommand(newTrustShowCmd(d), newTrustRevokeCmd(d), newTrustListCmd(d), newTrustHelperCmd(d))
 	return cmd
 }
 
@@ -189,7 +189,8 @@ func newTrustRevokeCmd(d *deps) *cobra.Command {
 		Use:   "revoke [flags]",
 		Short: "Take back what you agreed to here",
 		Long: `Revoke forgets every lock that you agreed to in the current directory, or with
---all everywhere: the next launch asks again. Sandboxes that run go on.`,
+--all everywhere, and every helper program of another lazaret: the next launch
+asks again. Sandboxes that run go on.`,
 		Example: `  lazaret trust revoke
   lazaret trust revoke --all`,
 		Args: noArgs,
@@ -206,7 +207,12 @@ func newTrustRevokeCmd(d *deps) *cobra.Command {
 			for _, l := range locks {
 				fmt.Fprintf(cmd.OutOrStdout(), "%s: taken back\n", config.Show(d.tilde(l)))
 			}
-			if err == nil && len(locks) == 0 {
+			helpers, herr := store.RevokeHelpers(where)
+			for _, h := range helpers {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: taken back\n", config.Show(h))
+			}
+			err = errors.Join(err, herr)
+			if err == nil && len(locks)+len(helpers) == 0 {
 				fmt.Fprintln(cmd.ErrOrStderr(), "lazaret: note: there was nothing to take back")
 			}
 			return err
@@ -221,8 +227,8 @@ func newTrustListCmd(d *deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [flags]",
 		Short: "List the locks that you agreed to",
-		Long: `List prints every lock that you agreed to on this machine. It changes nothing,
-and does not look whether the locks are still what they were.`,
+		Long: `List prints every lock that you agreed to on this machine, and every helper
+program of another lazaret. It changes nothing, and does not look whether the locks are still what they were.`,
 		Example: `  lazaret trust list`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -234,27 +240,35 @@ and does not look whether the locks are still what they were.`,
 			if err != nil {
 				return err
 			}
-			if unreadable > 0 {
+			helpers, more, err := store.Helpers()
+			if err != nil {
+				return err
+			}
+			if unreadable += more; unreadable > 0 {
 				fmt.Fprintf(cmd.ErrOrStderr(), "lazaret: warning: %s cannot be read and counts for nothing\n", count(unreadable, "record"))
 			}
-			return listTrust(cmd.OutOrStdout(), d, list, asJSON)
+			return listTrust(cmd.OutOrStdout(), d, list, helpers, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	return cmd
 }
 
-func listTrust(out io.Writer, d *deps, list []trust.Record, asJSON bool) error {
+func listTrust(out io.Writer, d *deps, list []trust.Record, helpers []trust.Helper, asJSON bool) error {
 	if asJSON {
 		type entry struct {
 			Workspace string    `json:"workspace"`
-			Lock      string    `json:"lock"`
+			Lock      string    `json:"lock,omitempty"`
+			Helper    bool      `json:"helper,omitempty"` // the digest is a helper program's
 			Digest    string    `json:"digest"`
 			Since     time.Time `json:"since"`
 		}
 		entries := make([]entry, 0, len(list))
 		for _, r := range list {
-			entries = append(entries, entry{r.Workspace, r.Lock, r.Digest, r.Since})
+			entries = append(entries, entry{r.Workspace, r.Lock, false, r.Digest, r.Since})
+		}
+		for _, h := range helpers {
+			entries = append(entries, entry{h.Workspace, "", true, h.Digest, h.Since})
 		}
 		return json.NewEncoder(out).Encode(entries)
 	}
@@ -262,6 +276,9 @@ func listTrust(out io.Writer, d *deps, list []trust.Record, asJSON bool) error {
 	fmt.Fprintln(w, "WORKSPACE\tLOCK\tCONTENT\tSINCE")
 	for _, r := range list {
 		fmt.Fprintf(w, "%s\t%s\t%.19s\t%s\n", config.Show(d.tilde(r.Workspace)), config.Show(d.tilde(r.Lock)), r.Digest, when(r.Since))
+	}
+	for _, h := range helpers {
+		fmt.Fprintf(w, "%s\t%s\t%.19s\t%s\n", config.Show(d.tilde(h.Workspace)), "(a helper program)", config.Show(h.Digest), when(h.Since))
 	}
 	return w.Flush()
 }

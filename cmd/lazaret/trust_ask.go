@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -148,7 +149,7 @@ func digest(all []lock.Change) (list []lock.Change, left int) {
 }
 
 // ofThisBuild reports whether the change is about the pins of lazaret's own
-// programs. Launch takes none but this build's, whatever the lock says.
+// programs. Launch takes this build's, or asks about others by themselves.
 func ofThisBuild(c lock.Change) bool {
 	key := c.Parts[0].Key
 	return strings.HasPrefix(key, "sidecar.") || strings.HasPrefix(key, "escalate.")
@@ -184,6 +185,9 @@ func (in inquiry) tellHost(w io.Writer, d *deps) {
 	}
 	for _, s := range in.shared {
 		say("! %s: state in %s, %s: what an agent left there is read and run here, and the other way round", s.profile, config.Show(d.tilde(s.dir)), s.by(d))
+	}
+	for _, x := range foreignTo(in.lock.file, runtime.GOOS+"/"+runtime.GOARCH) {
+		say("! its %s is another lazaret's, %s: launch asks about that by itself", x.Kind, x.Digest)
 	}
 	reads := func(name string) bool { return in.lock.file.Profiles[name].Git.Mode != "none" }
 	if slices.ContainsFunc(profileNames(in.lock.file), reads) {

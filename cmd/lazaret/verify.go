@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -26,7 +27,8 @@ func newVerifyCmd(d *deps) *cobra.Command {
 		Short: "Check that all that lazaret.lock pins can still be had",
 		Long: `Verify walks every pin of lazaret.lock, index, manifests, configs and layers, and
 asks the registries whether they still have them: nothing is pulled, and no tag
-is asked. Images in an OCI layout are read whole. It changes nothing, and exits 1
+is asked. Images in an OCI layout are read whole. Where the lock says where its
+network sidecar can be had, that and the escalation client are looked for too. It changes nothing, and exits 1
 where something is gone or is not what it should be.
 
 It is for a nightly job: a tag that moves on leaves the old digest to be cleaned
@@ -47,17 +49,19 @@ up, and then a lock that worked does not work on a new machine.`,
 
 // pinnedImage is an image that a lock pins, and who uses it.
 type pinnedImage struct {
-	users  []string
-	image  lock.Image
-	absent []image.Absence
-	err    error
+	users []string
+	image lock.Image
+	// clients are the escalation clients beside a sidecar, by platform key.
+	clients map[string]string
+	absent  []image.Absence
+	err     error
 }
 
 // pins lists what a lock pins, each image once, in the order of its users.
 func pins(f *lock.File) []*pinnedImage {
 	var out []*pinnedImage
 	byPin := map[string]*pinnedImage{}
-	add := func(user string, i lock.Image) {
+	add := func(user string, i lock.Image) *pinnedImage {
 		key := i.Ref + " " + i.Index
 		for _, p := range f.Inputs.Platforms {
 			key += " " + i.Platforms[lock.PlatformKey(p)].Manifest
@@ -67,6 +71,7 @@ func pins(f *lock.File) []*pinnedImage {
 			out = append(out, byPin[key])
 		}
 		byPin[key].users = append(byPin[key].users, user)
+		return byPin[key]
 	}
 	for _, name := range profileNames(f) {
 		add(name, f.Profiles[name].Image)
@@ -82,7 +87,11 @@ func pins(f *lock.File) []*pinnedImage {
 		}
 	}
 	if router.Ref != "" {
-		add("sidecar", router)
+		p := add("sidecar", router)
+		p.clients = map[string]string{}
+		for key := range router.Platforms {
+			p.clients[key] = f.Escalate[key].Binary
+		}
 	}
 	return out
 }
@@ -96,6 +105,7 @@ func runVerify(ctx context.Context, d *deps, l lockFile, out, talk io.Writer) er
 	for _, p := range list {
 		g.Go(func() error {
 			p.absent, p.err = resolver.Verify(ctx, p.image)
+			p.verifyClients(ctx, resolver)
 			bar.show(fmt.Sprintf("verifying images: %d of %d", done.Add(1), len(list)))
 			return nil
 		})
@@ -129,6 +139,23 @@ func runVerify(ctx context.Context, d *deps, l lockFile, out, talk io.Writer) er
 	return nil
 }
 
+// verifyClients looks for the escalation clients beside the sidecar.
+func (p *pinnedImage) verifyClients(ctx context.Context, r *image.Resolver) {
+	for _, key := range slices.Sorted(maps.Keys(p.clients)) {
+		if p.err != nil {
+			return
+		}
+		err := r.VerifyClient(ctx, p.image.Ref, p.clients[key])
+		var gone *image.GoneError
+		switch {
+		case errors.As(err, &gone):
+			p.absent = append(p.absent, image.Absence{What: "escalation client", Platform: key, Digest: p.clients[key], Err: err})
+		case err != nil:
+			p.err = err
+		}
+	}
+}
+
 func onPlatform(key string) string {
 	if key == "" {
 		return ""
@@ -139,7 +166,7 @@ func onPlatform(key string) string {
 // stillHere says of an image that a registry lost whether this machine has it.
 func (d *deps) stillHere(ctx context.Context, i lock.Image, a image.Absence) string {
 	var gone *image.GoneError
-	if !errors.As(a.Err, &gone) {
+	if !errors.As(a.Err, &gone) || a.What == "escalation client" {
 		return ""
 	}
 	keys := []string{a.Platform}

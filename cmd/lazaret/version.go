@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lazaret/image"
+	"lazaret/lock"
 )
 
 // version is that of the topmost entry of CHANGELOG.md; a test holds them
@@ -22,8 +23,9 @@ func newVersionCmd() *cobra.Command {
 		Use:   "version [flags]",
 		Short: "Print the version, and the digests of the programs that run in sandboxes",
 		Long: `Version prints lazaret's version, the Go it was built with, and the SHA-256
-digests of the helper programs that it carries. A lock names those digests:
-two lazarets that print the same ones take each other's locks.`,
+digests of the helper programs that it carries, and of the sidecar's image. A
+lock names those digests and no version: two lazarets that print the same ones
+take each other's locks.`,
 		Example: `  lazaret version
   lazaret version --json`,
 		Args: noArgs,
@@ -33,8 +35,16 @@ two lazarets that print the same ones take each other's locks.`,
 	return cmd
 }
 
+// sidecarImage is what the sidecar's image is listed as. Its id stands for the
+// program and for how it is started, and is what a person agrees to.
+const sidecarImage = "sidecar-image"
+
 // helperDigests are the digests of the helpers by platform and name.
 func helperDigests() (map[string]map[string]string, error) {
+	own, err := ownHelpers()
+	if err != nil {
+		return nil, err
+	}
 	out := map[string]map[string]string{}
 	for _, p := range image.Platforms() {
 		out[p] = map[string]string{}
@@ -45,6 +55,7 @@ func helperDigests() (map[string]map[string]string, error) {
 			}
 			out[p][name] = fmt.Sprintf("sha256:%x", sha256.Sum256(b))
 		}
+		out[p][sidecarImage] = own.Sidecar[lock.PlatformKey(p)].Config
 	}
 	return out, nil
 }
@@ -67,7 +78,7 @@ func tellVersion(out io.Writer, asJSON bool) error {
 	}
 	fmt.Fprintf(out, "lazaret %s (%s, %s)\n", version, runtime.Version(), platform)
 	for _, p := range image.Platforms() {
-		for _, name := range []string{image.EscalateName, image.GuestName, image.SidecarName} {
+		for _, name := range []string{image.EscalateName, image.GuestName, image.SidecarName, sidecarImage} {
 			fmt.Fprintf(out, "%s %s %s\n", helpers[p][name], p, name)
 		}
 	}

@@ -61,6 +61,9 @@ func schema() *spec {
 		key{"storage", storageKeys()},
 		key{"network", networkKeys()},
 		key{"escalation", escalationKeys()},
+		key{"trust", tableOf("What you vouch for. Only your own ~/.config/lazaret/config.toml may say this.",
+			key{"helpers", texts("Digests of another lazaret's sidecar image and escalation client, as its \"lazaret version\" prints them, that run here without a question when a lock pins them.")},
+		)},
 		key{"profiles", &spec{
 			want: "a table", is: of[map[string]*node], each: profileKeys(), pattern: profileNames.String(),
 			about: "The sandboxes there are, by name: 2 to 32 of a to z, 0 to 9, _ and -.",
@@ -81,7 +84,7 @@ func networkKeys() *spec {
 		"The lists of all layers add up, so that a repository cannot unblock what you blocked. Loopback, link-local, multicast and this machine's own addresses are denied in any case."),
 		`default_deny = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"]`)
 	deny.union = true
-	sidecar := text("A fully qualified registry reference of the network sidecar, written to the lock. Without it, the one in lazaret itself is named; that one is what runs.")
+	sidecar := text(`A fully qualified registry reference where the network sidecar and the escalation client can be had ("lazaret sidecar push" puts them there), written to the lock, so that other versions of lazaret can launch it.`)
 	sidecar.fallback = `""`
 	return tableOf("What all profiles may reach, and may not.",
 		key{"default_allow", required(texts(`Address ranges (CIDR) that every profile may reach, each with a port where wanted: "10.0.0.5/32:5432", "[2001:db8::/32]:443/tcp". "0.0.0.0/0" is the Internet, and every name resolves then.`),

@@ -38,18 +38,20 @@ type Layer struct {
 
 // Canonical gives bytes that depend on what the layer says and not on how it
 // is written: comments, white space, the order of keys, the style of strings
-// and numbers make no difference; the order of elements in arrays does. The
-// form is bencode, with "t" and "f" for booleans: it needs no escapes, and so
-// cannot come to differ under another version of an encoder.
+// and numbers make no difference; the order of elements in arrays does. [trust]
+// is left out, since no lock depends on it. The form is bencode, with "t" and
+// "f" for booleans: it needs no escapes, and so cannot come to differ under
+// another version of an encoder.
 func (l Layer) Canonical() ([]byte, error) {
 	p := &problems{files: []string{l.Name}}
 	n := parse(l, p)
 	if n != nil {
-		check(n, schema(), "", p)
+		checkLayer(n, l, p)
 	}
 	if err := p.err(); err != nil {
 		return nil, err
 	}
+	delete(n.value.(map[string]*node), "trust")
 	return n.appendCanonical(nil), nil
 }
 

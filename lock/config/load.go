@@ -33,7 +33,7 @@ func Load(layers []Layer) (*Config, error) {
 			broken = true
 			continue
 		}
-		check(n, s, "", p)
+		checkLayer(n, l, p)
 		if merged == nil {
 			merged = n
 		} else {
@@ -53,6 +53,7 @@ func Load(layers []Layer) (*Config, error) {
 		Profiles:   map[string]Profile{},
 		Origin:     map[string]Position{},
 	}
+	readTrust(root.sub("trust")) // what is wrong with it
 	profiles := root.sub("profiles")
 	for _, name := range slices.Sorted(maps.Keys(profiles.n.value.(map[string]*node))) {
 		t := profiles.sub(name)

@@ -82,7 +82,7 @@ func unknown(k string, s *spec) error {
 			return errorf("write "+want, "unknown key: keys are case-sensitive")
 		}
 	}
-	for _, table := range []string{"storage", "network", "escalation"} {
+	for _, table := range []string{"storage", "network", "escalation", "trust"} {
 		if schema().keys[table].keys[k] != nil {
 			return errorf("it belongs in ["+table+"]", "unknown key here")
 		}
