@@ -1,4 +1,4 @@
-.PHONY: help build test test-long demo lint bench clean
+.PHONY: help build test test-long demo lint bench dist clean
 
 help:
 	@echo "make demo       set this machine up, build lazaret and show it at work"
@@ -7,6 +7,7 @@ help:
 	@echo "make build      bin/lazaret"
 	@echo "make lint       staticcheck and shellcheck"
 	@echo "make bench      start-up and lock times"
+	@echo "make dist       packages for amd64 and arm64, in bin/dist"
 	@echo "make clean      remove what the build made"
 
 build:
@@ -26,6 +27,9 @@ lint:
 
 bench:
 	@.ci/bench
+
+dist:
+	@.ci/dist
 
 clean:
 	rm -rf bin image/helpers/linux-*
