@@ -30,6 +30,7 @@ type Host struct {
 	ConfigDir  string   // XDG_CONFIG_HOME/lazaret, likewise
 	Workspace  string   // absolute, without symlinks
 	DataRoot   string   // storage.data_root, likewise
+	SocketDir  string   // escalation.socket_dir, likewise; "" without escalation
 	Containers string   // where podman keeps its storage
 	Path       []string // the directories of PATH
 	Platform   string   // "linux/amd64"
@@ -45,6 +46,8 @@ type Host struct {
 
 	// Environ is the person's environment where podman may see it (podman.Environ).
 	Environ []string
+	// CommandEnv is what commands get that the sandbox asked for, less PATH.
+	CommandEnv []string
 	// Secrets are the values of the variables the profile asks for, by host
 	// name. They never reach an argument vector, a plan's text or an event.
 	Secrets map[string]string
@@ -141,6 +144,10 @@ func Probe(f *lock.File, profile string, e Env) (Host, error) {
 	if h.DataRoot, err = dataRoot(needs.DataRoot, h); err != nil {
 		return Host{}, err
 	}
+	if h.SocketDir, err = socketDir(needs.SocketDir, profile, h); err != nil {
+		return Host{}, err
+	}
+	h.CommandEnv = commandEnv(e)
 	if h.Sources, err = sources(needs, profile, h); err != nil {
 		return Host{}, err
 	}

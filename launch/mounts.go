@@ -34,16 +34,25 @@ func (r *resolver) mounts() []podman.Mount {
 			out = append(out, r.mask(target, m.Size))
 		case lock.KindGit:
 			out = append(out, r.git(target, m.Size))
+		case lock.KindEscalate, lock.KindEscalateSocket, lock.KindCerts:
+			if m, ok := r.escalateMount(target, m.Kind); ok {
+				out = append(out, m)
+			}
 		}
-		// The git shadow, overlays and the escalation's mounts come with the
-		// parts that fill them; until then the sandbox has less, never more.
+		// The git shadow and overlays come with the parts that fill them;
+		// until then the sandbox has less, never more.
 	}
 	return out
 }
 
 // bind mounts a source of the host by way of the run directory.
 func (r *resolver) bind(target string, src Source, mode string) podman.Mount {
-	needs := []string{"helper"}
+	return r.bindAfter(target, src, mode)
+}
+
+// bindAfter is bind for what earlier steps make.
+func (r *resolver) bindAfter(target string, src Source, mode string, after ...string) podman.Mount {
+	needs := append([]string{"helper"}, after...)
 	if within(src.Path, r.Host.DataRoot) {
 		needs = append(needs, r.stateDir(target, src))
 	}

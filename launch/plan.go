@@ -41,7 +41,8 @@ type Plan struct {
 
 	control  control
 	services []service
-	uplink   *uplink // nil: no network at all
+	uplink   *uplink     // nil: no network at all
+	asks     *escalation // nil: it may ask for nothing
 }
 
 // Resolve turns a lock and the facts of a host into a Plan. It touches nothing.
@@ -69,7 +70,7 @@ func Resolve(f *lock.File, profile string, h Host, o Options) (*Plan, error) {
 		Record:  Record{ID: o.ID, Profile: profile, Workspace: h.Workspace, Started: o.Started},
 		Host:    h,
 		// Cgroups of its own are what runsc cannot have without root.
-		Engine: podman.Engine{Podman: h.Podman.Path, Runsc: h.Runsc.Path, RuntimeFlags: []string{"ignore-cgroups"}},
+		Engine: podman.Engine{Podman: h.Podman.Path, Runsc: h.Runsc.Path, RuntimeFlags: append([]string{"ignore-cgroups"}, p.Runtime[1:]...)},
 	}
 	r := resolver{Plan: plan, file: f, profile: p, opts: o, dir: filepath.Join(h.RuntimeDir, "lazaret", o.ID)}
 	plan.control.record = plan.Record
@@ -91,7 +92,9 @@ func Resolve(f *lock.File, profile string, h Host, o Options) (*Plan, error) {
 		return nil, err
 	}
 	r.image(pinned)
-	r.client()
+	if err := r.escalate(); err != nil {
+		return nil, err
+	}
 	mounts := r.mounts()
 	return plan, r.sandbox(pinned, mounts)
 }
@@ -120,9 +123,6 @@ func (r *resolver) unsupported() error {
 	if len(kept) > 0 && !r.opts.Ephemeral {
 		return refuse(fmt.Sprintf("\"lazaret launch --ephemeral %s\" starts it without keeping anything", name),
 			"profiles.%s.persistent_dirs: this version cannot keep %s", name, strings.Join(kept, ", "))
-	}
-	if r.profile.Escalation.Enabled {
-		r.notice("no escalation: this version cannot ask for host commands yet")
 	}
 	if len(r.profile.Setup) > 0 {
 		r.notice("setup commands are not run by this version")
@@ -197,6 +197,9 @@ func (r *resolver) sandbox(pinned lock.PlatformImage, mounts []podman.Mount) err
 		run.Network = "ns:" + late(netnsValue)
 	}
 	maps.Copy(run.Env, r.Host.TermEnv)
+	if r.asks != nil {
+		run.Env["PATH"] = r.sandboxPath(pinned.Env)
+	}
 	if r.profile.Git.Mode != "none" {
 		// Read-only, git must not try to refresh its index.
 		run.Env["GIT_OPTIONAL_LOCKS"] = "0"
@@ -204,6 +207,9 @@ func (r *resolver) sandbox(pinned lock.PlatformImage, mounts []podman.Mount) err
 	secrets := map[string]string{}
 	for k, v := range r.profile.Env {
 		name, ok := strings.CutPrefix(v, "env:")
+		if k == "PATH" && r.asks != nil {
+			continue // with the client's directory, above
+		}
 		if !ok {
 			run.Env[k] = v
 			continue

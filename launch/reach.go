@@ -81,6 +81,9 @@ func (h Host) checkReach(n lock.PathNeed, s Source, p string) error {
 		return nil // these are lazaret's own mounts
 	}
 	where := "mounting " + config.Show(n.Source) + " at " + config.Show(n.Target)
+	if h.SocketDir != "" && touch(s.Path, h.SocketDir) {
+		return refuse("choose another escalation.socket_dir", "%s: it and escalation.socket_dir contain one another", where)
+	}
 	if within(s.Path, p) && s.Path != p {
 		return nil
 	}

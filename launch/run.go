@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -113,7 +114,7 @@ func (r *run) up(ctx context.Context) (step.Values, error) {
 	defer cancel(nil)
 	finish := r.plan.serve(live{
 		emit: r.runner.Emit, session: r.session, helper: func() *helper { return r.helper },
-		end: cancel,
+		end: cancel, tell: r.runner.Tell, answer: r.io.Answer,
 	})
 	values, err := r.runner.Up(inner, r.plan.Steps)
 	if ctx.Err() == nil && inner.Err() != nil {
@@ -136,6 +137,13 @@ func (r *run) startHelper(ctx context.Context, conf string) (err error) {
 func (r *run) do(ctx context.Context, s step.Step, in step.Values) (step.Values, error) {
 	if s.Where == step.Host {
 		return s.Op.Do(ctx, in)
+	}
+	if o, ok := s.Op.(interface{ values() (step.Values, error) }); ok {
+		more, err := o.values()
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(in, more)
 	}
 	if _, ok := s.Op.(Sandbox); ok {
 		for name, v := range r.plan.Host.Secrets {

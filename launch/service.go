@@ -23,7 +23,11 @@ type service interface {
 // live is what a service may use of the run.
 type live struct {
 	emit func(step.Event) // tells what happened
-	end  func(error)      // ends the sandbox, with the run's error
+	// tell is emit for what may only go on if it could be written down.
+	tell func(step.Event) error
+	// answer answers requests at the terminal; nil where nobody does.
+	answer func(context.Context, Answering)
+	end    func(error) // ends the sandbox, with the run's error
 	// session is the person's terminal; nil where there is none.
 	session *term.Session
 	helper  func() *helper // the helper, once its step is done

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"lazaret/escalate"
 	"lazaret/lock"
 	"lazaret/lock/config"
 )
@@ -89,4 +90,52 @@ func source(n lock.PathNeed, t config.Tokens, writable []string) (Source, error)
 		return Source{}, refuse("mount a file or a directory", "it is %s", kindOf(fi.Mode()))
 	}
 	return Source{Path: real, Exists: true, Dir: fi.IsDir()}, nil
+}
+
+// socketDir finds escalation.socket_dir. No sandbox may reach it, and nobody
+// else may enter it: what connects there can ask.
+func socketDir(written, profile string, h Host) (string, error) {
+	if written == "" {
+		return "", nil
+	}
+	const do = `choose another socket_dir, such as "{runtime_dir}/lazaret"`
+	dir, err := config.Expand(written, tokens(profile, h))
+	if err != nil {
+		return "", fmt.Errorf("escalation.socket_dir: %w", err)
+	}
+	if fi, err := os.Lstat(dir); err == nil && !fi.IsDir() {
+		return "", refuse(do, "escalation.socket_dir: %s is %s", config.Show(dir), kindOf(fi.Mode()))
+	}
+	if dir, err = resolve(dir, h.Workspace, h.DataRoot); err != nil {
+		return "", fmt.Errorf("escalation.socket_dir: %w", err)
+	}
+	for _, o := range []struct{ name, dir string }{{"the workspace", h.Workspace}, {"storage.data_root", h.DataRoot}} {
+		if touch(dir, o.dir) {
+			return "", refuse(do, "escalation.socket_dir: %s and %s contain one another", config.Show(written), o.name)
+		}
+	}
+	return dir, nil
+}
+
+// commandEnv is the environment of commands that a sandbox asked for: what
+// programs find their configuration and credentials by, and nothing that tells
+// them what to run.
+func commandEnv(e Env) []string {
+	out := []string{escalate.EnvMark + "=1"}
+	for _, name := range []string{
+		"HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ",
+		"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR",
+	} {
+		if v := e.Getenv(name); v != "" {
+			out = append(out, name+"="+v)
+		}
+	}
+	if e.Getenv("LC_ALL") == "" {
+		lang := e.Getenv("LANG")
+		if lang == "" {
+			lang = "C.UTF-8"
+		}
+		out = append(out, "LC_ALL="+lang)
+	}
+	return out
 }

@@ -21,12 +21,14 @@ const (
 	undoContainer = "container" // remove the run's container
 	undoRmdir     = "rmdir"     // remove an empty directory that a mask needed
 	undoTree      = "tree"      // remove a tree of lazaret's own below the cache directory
+	undoSocket    = "socket"    // remove the run's socket
 )
 
 // Roots that an undo may name.
 const (
 	baseWorkspace = "workspace"
 	baseCache     = "cache"
+	baseSocket    = "socket" // the name is an absolute path
 )
 
 // undoer performs undos. They come from a file, so each is checked against
@@ -65,6 +67,9 @@ func (u *undoer) undo(ctx context.Context, x step.Undo) error {
 			return err
 		}
 		return nil
+	}
+	if x.Kind == undoSocket && x.Base == baseSocket {
+		return u.removeSocket(x.Name)
 	}
 	return fmt.Errorf("refusing an undo of unknown kind %q", x.Kind)
 }

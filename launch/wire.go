@@ -76,6 +76,10 @@ func opKind(op step.Op) (string, error) {
 		return "cable", nil
 	case Publish:
 		return "publish", nil
+	case Certificates:
+		return "certificates", nil
+	case Still:
+		return "still", nil
 	}
 	return "", fmt.Errorf("%T is not an operation of the helper", op)
 }
@@ -98,6 +102,10 @@ func decodeOp(kind string, raw json.RawMessage) (step.Op, error) {
 		return decode[Cable](raw)
 	case "publish":
 		return decode[Publish](raw)
+	case "certificates":
+		return decode[Certificates](raw)
+	case "still":
+		return decode[Still](raw)
 	}
 	return nil, fmt.Errorf("the helper knows no operation %q", kind)
 }

@@ -157,11 +157,15 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	tell, again := warnings(talk, host.Terminal)
 	guard := &watch{dir: host.Workspace, tell: tell}
 	defer func() { again(guard.told) }()
-	denied, err := d.watchDenials(plan, file, talk)
+	audit, err := d.openAudit(plan.Record)
 	if err != nil {
 		return 0, err
 	}
+	defer audit.close()
+	denied := watchDenials(plan, file, audit, talk)
 	defer denied.end()
+	asked := &requests{audit: audit, talk: talk, live: !host.Terminal}
+	defer asked.end()
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	w := newWaiting(newProgress(talk))
@@ -176,6 +180,9 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 		Observe: func(e step.Event) error {
 			for _, f := range follow {
 				f(e)
+			}
+			if err := asked.event(e); err != nil {
+				return err
 			}
 			if d.observe != nil {
 				return d.observe(e)

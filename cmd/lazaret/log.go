@@ -20,10 +20,11 @@ func newLogCmd(d *deps) *cobra.Command {
 	var follow, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "log",
-		Short: "Show what sandboxes tried that they may not",
+		Short: "Show what sandboxes were denied, and what they asked of the host",
 		Long: `Log shows the audit log: connections and names that sandboxes of yours were
-denied, oldest first. It changes nothing. The log is audit.jsonl in
-~/.local/state/lazaret (XDG_STATE_HOME).`,
+denied, and the commands that they asked to run on this machine, with who
+decided and how they ended; oldest first. It changes nothing. The log is
+audit.jsonl in ~/.local/state/lazaret (XDG_STATE_HOME).`,
 		Example: `  lazaret log
   lazaret log --follow
   lazaret log --json`,
@@ -56,7 +57,7 @@ func showLog(ctx context.Context, out io.Writer, path string, follow, asJSON boo
 		f, err = os.Open(path)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // nothing was denied yet
+		return nil // there is nothing to tell yet
 	}
 	if err != nil {
 		return fmt.Errorf("reading the audit log: %w", err)
@@ -103,6 +104,11 @@ func showEntry(out io.Writer, line []byte, asJSON bool) error {
 		if err == nil {
 			_, err = out.Write(line)
 		}
+		return err
+	}
+	if a.Ask != nil {
+		_, err := fmt.Fprintf(out, "%s %s %s: %s %s: %s\n", a.Time.Local().Format(time.DateTime), config.Show(a.Run), config.Show(a.Profile),
+			config.Show(a.Kind), config.Show(a.Ask.text()), config.Show(a.Ask.outcome(a.Kind)))
 		return err
 	}
 	count := ""

@@ -2,17 +2,13 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
-	"time"
-	"unicode/utf16"
 
 	"lazaret/internal/step"
 	"lazaret/launch"
@@ -20,30 +16,7 @@ import (
 	"lazaret/lock/config"
 )
 
-// auditEntry is one line of the audit log. Its texts are as the sandbox chose
-// them: whoever prints one escapes it.
-type auditEntry struct {
-	Time      time.Time `json:"time"`
-	Run       string    `json:"run"`
-	Profile   string    `json:"profile"`
-	Workspace string    `json:"workspace"`
-	Kind      string    `json:"kind"` // denied, refused (a name), rebound (a name that means a denied address), notice
-	Protocol  string    `json:"protocol,omitempty"`
-	Address   string    `json:"address,omitempty"`
-	Port      int       `json:"port,omitempty"`
-	Name      string    `json:"name,omitempty"`
-	Count     uint64    `json:"count,omitempty"`
-	Text      string    `json:"text,omitempty"`
-}
-
-// auditFile is where the audit log lies, or "".
-func (d *deps) auditFile() string {
-	return below(d.xdg("XDG_STATE_HOME", ".local/state"), "audit.jsonl")
-}
-
 const (
-	// auditMost bounds what one sandbox can write to the audit log.
-	auditMost = 20000
 	// kindsMost bounds how many different denials are told apart.
 	kindsMost = 2000
 	// summaryMost is how many of them are told at the end.
@@ -58,8 +31,7 @@ type denials struct {
 	own     func() []netip.Addr // this machine's addresses
 	talk    io.Writer
 	live    bool
-	now     func() time.Time
-	audit   *os.File // nil where there is no state directory
+	audit   *audit // nil where nothing is denied
 	written int
 
 	mu      sync.Mutex
@@ -69,28 +41,18 @@ type denials struct {
 	notices []string
 }
 
-// watchDenials opens the audit log. A sandbox does not start unless what it is
-// denied can be written down.
-func (d *deps) watchDenials(p *launch.Plan, f *lock.File, talk io.Writer) (*denials, error) {
-	w := &denials{record: p.Record, own: p.SelfAddresses, talk: talk, live: !p.Host.Terminal, now: time.Now, seen: map[auditEntry]uint64{}}
+// watchDenials makes it for a run.
+func watchDenials(p *launch.Plan, f *lock.File, a *audit, talk io.Writer) *denials {
+	w := &denials{record: p.Record, own: p.SelfAddresses, talk: talk, live: !p.Host.Terminal, seen: map[auditEntry]uint64{}}
 	for _, s := range slices.Concat(f.Profiles[p.Record.Profile].Network.AlwaysDeny, p.OwnRanges()) {
 		if q, err := netip.ParsePrefix(s); err == nil {
 			w.never = append(w.never, q)
 		}
 	}
-	path := d.auditFile()
-	if path == "" || !p.HasNetwork() {
-		return w, nil
+	if p.HasNetwork() {
+		w.audit = a
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("opening the audit log: %w", err)
-	}
-	var err error
-	w.audit, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("opening the audit log: %w", err)
-	}
-	return w, nil
+	return w
 }
 
 // event takes in one event of the run.
@@ -130,27 +92,6 @@ func (w *denials) event(e step.Event) {
 	w.seen[a] = before + n
 }
 
-// line is an entry as JSON in ASCII: names can hold what acts on a screen.
-func (a auditEntry) line() ([]byte, error) {
-	b, err := json.Marshal(a)
-	if err != nil {
-		return nil, err
-	}
-	var out []byte
-	for _, r := range string(b) {
-		switch {
-		case r < 0x7f:
-			out = append(out, byte(r))
-		case r < 0x10000:
-			out = fmt.Appendf(out, `\u%04x`, r)
-		default:
-			hi, lo := utf16.EncodeRune(r)
-			out = fmt.Appendf(out, `\u%04x\u%04x`, hi, lo)
-		}
-	}
-	return append(out, '\n'), nil
-}
-
 // tell says something now, where no screen is in use.
 func (w *denials) tell(text string) {
 	if w.live {
@@ -159,20 +100,15 @@ func (w *denials) tell(text string) {
 }
 
 func (w *denials) write(a auditEntry) {
-	if w.audit == nil || w.written > auditMost {
+	if w.audit == nil || w.written > deniedMost {
 		return
 	}
-	if w.written++; w.written > auditMost {
+	if w.written++; w.written > deniedMost {
 		a = auditEntry{Kind: "notice", Text: "this sandbox was denied more than the log shall hold"}
 	}
-	a.Time, a.Run, a.Profile, a.Workspace = w.now().UTC(), w.record.ID, w.record.Profile, w.record.Workspace
-	line, err := a.line()
-	if err == nil {
-		_, err = w.audit.Write(line)
-	}
-	if err != nil && w.written <= auditMost {
-		w.written = auditMost + 1
-		w.notices = append(w.notices, "writing the audit log: "+err.Error())
+	if err := w.audit.write(a); err != nil && !errors.Is(err, errNoAudit) && w.written <= deniedMost {
+		w.written = deniedMost + 1
+		w.notices = append(w.notices, err.Error())
 	}
 }
 
@@ -180,9 +116,6 @@ func (w *denials) write(a auditEntry) {
 func (w *denials) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.audit != nil {
-		w.audit.Close()
-	}
 	if !w.live {
 		for _, n := range w.notices {
 			fmt.Fprintf(w.talk, "lazaret: note: %s\n", config.Show(n))

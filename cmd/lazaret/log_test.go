@@ -25,9 +25,10 @@ func newDenials(t *testing.T) (*denials, *bytes.Buffer, string) {
 		t.Fatal(err)
 	}
 	var talk bytes.Buffer
+	record := launch.Record{ID: "0123456789ab", Profile: "shell", Workspace: "/w"}
 	return &denials{
-		record: launch.Record{ID: "0123456789ab", Profile: "shell", Workspace: "/w"}, talk: &talk, live: true, audit: f,
-		now: func() time.Time { return time.Unix(0, 0) }, seen: map[auditEntry]uint64{},
+		record: record, talk: &talk, live: true, seen: map[auditEntry]uint64{},
+		audit: &audit{record: record, file: f, now: func() time.Time { return time.Unix(0, 0) }},
 		never: []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16")},
 		own:   func() []netip.Addr { return []netip.Addr{netip.MustParseAddr("192.0.2.7")} },
 	}, &talk, path
@@ -98,7 +99,7 @@ func TestDeniedIsHostileText(t *testing.T) {
 // TestDeniedIsBounded: a sandbox cannot fill the disk or the screen.
 func TestDeniedIsBounded(t *testing.T) {
 	w, talk, path := newDenials(t)
-	for i := range auditMost + 5000 {
+	for i := range deniedMost + 5000 {
 		w.event(deniedBy("what", "refused", "name", fmt.Sprintf("n%d.test", i)))
 	}
 	w.end()
@@ -106,7 +107,7 @@ func TestDeniedIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := bytes.Count(b, []byte("\n")); n != auditMost+1 {
+	if n := bytes.Count(b, []byte("\n")); n != deniedMost+1 {
 		t.Errorf("%d lines in the log", n)
 	}
 	if n := strings.Count(talk.String(), "\n"); n > 2*summaryMost+5 {

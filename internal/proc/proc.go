@@ -5,6 +5,7 @@ package proc
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,8 @@ const stderrLimit = 8 << 10
 // Cmd is one program to run. The zero value of each field is the safe one:
 // no environment but LC_ALL=C, no input, output kept and not shown.
 type Cmd struct {
-	Argv   []string // Argv[0] is an absolute path
+	Argv   []string // Argv[0] is an absolute path, unless Path is
+	Path   string   // the program, where Argv[0] shall be another name; "" means Argv[0]
 	Env    []string // whole environment; LC_ALL=C is added unless LC_ALL is there
 	Dir    string   // working directory; "" means "/"
 	Stdin  *os.File // nil: /dev/null
@@ -119,7 +121,8 @@ func Start(ctx context.Context, c Cmd) (pid int, wait func() error, err error) {
 }
 
 func prepare(ctx context.Context, c Cmd) (*exec.Cmd, *tailBuffer) {
-	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
+	cmd := exec.CommandContext(ctx, cmp.Or(c.Path, c.Argv[0]))
+	cmd.Args = c.Argv
 	cmd.Env = withLocale(c.Env)
 	cmd.Dir = c.Dir
 	if cmd.Dir == "" {

@@ -128,6 +128,9 @@ func (r *Runner) Down(ctx context.Context) error {
 // something that happens while one runs.
 func (r *Runner) Emit(e Event) { r.emit(e) }
 
+// Tell is Emit for what may only go on if whoever observes has taken it in.
+func (r *Runner) Tell(e Event) error { return r.emit(e) }
+
 func (r *Runner) push(name string, u Undo) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -71,6 +71,7 @@ const (
 	Undone = "undone" // one undo was performed
 	Notice = "notice" // something a person should know
 	Denied = "denied" // the sandbox tried what it may not
+	Asked  = "asked"  // the sandbox asked for a command of the host's
 )
 
 // Event is one entry of the stream that progress, trace and audit read.

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"lazaret/escalate/wire"
+	"lazaret/internal/step"
+	"lazaret/lock/config"
+)
+
+// requests is what a sandbox asked of the host: written to the audit log, told
+// while the sandbox runs where that garbles no screen, and summed up.
+type requests struct {
+	audit *audit
+	talk  io.Writer
+	live  bool
+
+	mu                                  sync.Mutex
+	written                             int
+	asked, auto, approved, denied, open int
+}
+
+var errAskedMost = errors.New("this sandbox has asked for more than the log shall hold")
+
+// event takes in one event of the run. Its error keeps a command from running.
+func (w *requests) event(e step.Event) error {
+	if e.Kind != step.Asked {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	entry := askEntry(e)
+	// What has run is always written down.
+	if w.written++; w.written > askedMost && entry.Kind != "ended" {
+		return errAskedMost
+	}
+	if err := w.audit.write(entry); err != nil {
+		return err
+	}
+	switch a := entry.Ask; {
+	case entry.Kind == "asked":
+		w.asked++
+		if w.live {
+			fmt.Fprintf(w.talk, "lazaret: note: the sandbox asks to run on this machine: %s; \"lazaret approve\" answers\n", config.Show(a.text()))
+		}
+	case entry.Kind != "decided":
+	case a.By == "auto_approve":
+		w.auto++
+	case a.Status == wire.Approved || a.Status == wire.Edited:
+		w.approved++
+	case a.Status == wire.Denied || a.Status == wire.Aborted:
+		w.denied++
+	default:
+		w.open++
+	}
+	return nil
+}
+
+// askEntry makes an entry of an event.
+func askEntry(e step.Event) auditEntry {
+	a := &auditAsk{
+		Request: e.Attr["request"], Command: e.Attr["command"], Program: e.Attr["program"], Reason: e.Attr["reason"],
+		Status: e.Attr["status"], By: e.Attr["by"], Error: e.Attr["error"], Dir: e.Attr["dir"],
+	}
+	json.Unmarshal([]byte(e.Attr["argv"]), &a.Argv)
+	if n, err := strconv.Atoi(e.Attr["exit"]); err == nil {
+		a.Exit = &n
+	}
+	if t, err := time.ParseDuration(e.Attr["duration"]); err == nil {
+		a.Seconds = t.Seconds()
+	}
+	return auditEntry{Kind: e.Attr["what"], Ask: a}
+}
+
+// text tells what was asked for, unescaped.
+func (a *auditAsk) text() string {
+	if a.Argv == nil {
+		return a.Command
+	}
+	// Quoting is by what the words hold, so that hidden characters are seen.
+	return wire.Quote(a.Argv)
+}
+
+// outcome tells what became of it, unescaped.
+func (a *auditAsk) outcome(kind string) string {
+	var s []string
+	switch {
+	case kind == "asked":
+		s = append(s, "because: "+strings.TrimSpace(a.Reason))
+	case kind == "ended" && a.Exit != nil:
+		s = append(s, fmt.Sprintf("exit status %d after %.3f s", *a.Exit, a.Seconds))
+	case a.By != "":
+		s = append(s, a.Status+" by "+a.By)
+	default:
+		s = append(s, a.Status)
+	}
+	if a.Error != "" {
+		s = append(s, a.Error)
+	}
+	return strings.Join(s, ": ")
+}
+
+// end sums up.
+func (w *requests) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		what string
+	}{{w.auto, "ran without asking"}, {w.approved, "approved"}, {w.denied, "denied"}, {w.open, "not answered"}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+		}
+	}
+	if len(parts) == 0 {
+		return
+	}
+	total := w.auto + w.approved + w.denied + w.open
+	fmt.Fprintf(w.talk, "lazaret: asked for %s of this machine: %s (lazaret log)\n", plural(total, "command"), strings.Join(slices.Clip(parts), ", "))
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

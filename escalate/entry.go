@@ -1,0 +1,27 @@
+package escalate
+
+import (
+	"time"
+
+	"lazaret/escalate/wire"
+)
+
+// Entry is something to write down about a request. Its texts are the sandbox's.
+type Entry struct {
+	Kind     string // asked: it waits for a person; decided; ended: so has its command
+	Request  wire.Request
+	Argv     []string // what was, or would be, run
+	Program  string
+	Status   string // decided, ended: one of the wire's
+	By       string // decided: auto_approve, limit, lazaret, or where a person was
+	Reason   string // why it was denied, or what went wrong
+	Dir      string
+	Auto     bool
+	ExitCode int
+	Duration time.Duration
+}
+
+func (d *Daemon) log(e Entry) error {
+	e.Request.Stdin = nil
+	return d.Log(e)
+}
