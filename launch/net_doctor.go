@@ -26,7 +26,7 @@ func (p *Plan) WithProbe() error {
 	s := p.Steps[last]
 	sandbox, ok := s.Op.(Sandbox)
 	if !ok {
-		return refuse("", "the plan does not end with a sandbox")
+		return refuse("run \"lazaret launch\" first: it says more", "the plan does not end with a sandbox")
 	}
 	sandbox.Run.Mounts = append(slices.Clone(sandbox.Run.Mounts), podman.Mount{Kind: "bind", Source: at, Target: ProbePath, ReadOnly: true})
 	s.Op, s.Needs = sandbox, append(slices.Clone(s.Needs), name)

@@ -78,6 +78,11 @@ func (d *deps) tilde(path string) string {
 	return path
 }
 
+// noHome is the lack of a place for something of lazaret's own.
+func noHome(what string) error {
+	return hinted{fmt.Errorf("there is no home directory to keep %s in", what), "set HOME to your home directory"}
+}
+
 // launchEnv is what package launch may know of the process.
 func (d *deps) launchEnv() (launch.Env, error) {
 	exe, err := os.Executable()

@@ -73,7 +73,7 @@ func (d *deps) lockAt(ctx context.Context, arg string) (data []byte, spec string
 		return nil, spec, err
 	}
 	if n, err := strconv.ParseInt(string(bytes.TrimSpace(size)), 10, 64); err != nil || n > maxLock {
-		return nil, spec, fmt.Errorf("%s is larger than 1 MiB", config.Show(spec))
+		return nil, spec, hinted{fmt.Errorf("%s is larger than 1 MiB", config.Show(spec)), "name a revision or a file that is a lock"}
 	}
 	data, err = d.git(ctx, "cat-file", "blob", oid)
 	return data, spec, err

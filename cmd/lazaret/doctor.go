@@ -251,7 +251,10 @@ func examine(cmd *cobra.Command, d *deps, plan *launch.Plan, checks []check) err
 		return unlessSignalled(ctx, err)
 	}
 	if status != 0 || len(lines) != len(checks) {
-		return fmt.Errorf("the probe ended with status %d: %s", status, config.Show(strings.Join(lines, " ")))
+		return hinted{
+			fmt.Errorf("the probe ended with status %d: %s", status, config.Show(strings.Join(lines, " "))),
+			"see whether \"lazaret launch\" works with this profile",
+		}
 	}
 	for i := range checks {
 		c := &checks[i]
@@ -303,7 +306,7 @@ func tellChecks(out io.Writer, checks []check, network bool) error {
 		return err
 	}
 	if wrong > 0 {
-		return errors.New(count(wrong, "thing") + " not as the lock has it")
+		return hinted{errors.New(count(wrong, "thing") + " not as the lock has it"), "docs/troubleshooting.md says what each line that is WRONG can mean"}
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func faultyMain() {
 	enterWorld()
 	d, err := newDeps()
 	if err != nil {
-		os.Exit(report(os.Stderr, err))
+		os.Exit(report(os.Stderr, "lazaret", err))
 	}
 	if spec := os.Getenv(faultVar); spec != "" {
 		what, at, _ := strings.Cut(spec, ":")

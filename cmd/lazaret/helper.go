@@ -21,12 +21,16 @@ func newHelperCmd() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			conn, lock := os.NewFile(3, "conversation"), os.NewFile(4, "lock")
 			if fi, err := conn.Stat(); err != nil || fi.Mode().Type() != fs.ModeSocket {
-				return fmt.Errorf("%s is started by lazaret launch, not by hand", launch.HelperCommand)
+				return notByHand(launch.HelperCommand)
 			}
 			if fi, err := lock.Stat(); err != nil || !fi.Mode().IsRegular() {
-				return fmt.Errorf("%s is started by lazaret launch, not by hand", launch.HelperCommand)
+				return notByHand(launch.HelperCommand)
 			}
 			return launch.ServeHelper(conn, lock, [3]*os.File{os.Stdin, os.Stdout, os.Stderr})
 		},
 	}
+}
+
+func notByHand(command string) error {
+	return hinted{fmt.Errorf("%s is started by lazaret, not by hand", command), `run "lazaret launch"`}
 }

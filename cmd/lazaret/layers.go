@@ -20,15 +20,6 @@ type layerOptions struct {
 	config string // the override, as given on the command line or in a lock; "" for none
 }
 
-// hinted is an error with the next command.
-type hinted struct {
-	error
-	hint string
-}
-
-func (h hinted) Hint() string  { return h.hint }
-func (h hinted) Unwrap() error { return h.error }
-
 // exists reports whether something is at path, whatever it is.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
@@ -163,7 +154,7 @@ func lockPath(d *deps, o layerOptions, given string) (path, shown string, err er
 		return filepath.Join(d.cwd, "lazaret.lock"), "lazaret.lock", nil
 	}
 	if d.stateDir() == "" {
-		return "", "", errors.New("there is no home directory to keep a personal lock in: HOME is not set")
+		return "", "", noHome("a personal lock")
 	}
 	path = filepath.Join(d.stateDir(), "locks", lockName(d.cwd))
 	return path, d.tilde(path), nil

@@ -100,10 +100,6 @@ what is out of date, and why, and exits with status 3.`,
 	return cmd
 }
 
-func usage(format string, args ...any) error {
-	return &exitStatus{exitUsage, fmt.Errorf(format, args...)}
-}
-
 // runLock locks, or checks. Results go to out, remarks to talk.
 func runLock(ctx context.Context, d *deps, o lockOptions, out, talk io.Writer) error {
 	given := layerOptions{user: o.user != nil && *o.user}

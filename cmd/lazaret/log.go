@@ -32,7 +32,7 @@ audit.jsonl in ~/.local/state/lazaret (XDG_STATE_HOME).`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path := d.auditFile()
 			if path == "" {
-				return errors.New("finding the audit log: neither XDG_STATE_HOME nor HOME is set")
+				return noHome("the log")
 			}
 			return showLog(cmd.Context(), cmd.OutOrStdout(), path, follow, asJSON)
 		},

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -38,14 +37,11 @@ func (e *exitStatus) Error() string {
 
 func (e *exitStatus) Unwrap() error { return e.Err }
 
-// hinter is an error that knows the next command.
-type hinter interface{ Hint() string }
-
 // run is lazaret as a function: it never exits.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	d, err := newDeps()
 	if err != nil {
-		return report(stderr, err)
+		return report(stderr, "lazaret", err)
 	}
 	return d.run(args, stdin, stdout, stderr)
 }
@@ -56,30 +52,8 @@ func (d *deps) run(args []string, stdin io.Reader, stdout, stderr io.Writer) int
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	return report(stderr, root.ExecuteContext(context.Background()))
-}
-
-// report tells an error, with its hint, and gives the exit status that goes
-// with it.
-func report(stderr io.Writer, err error) int {
-	if err == nil {
-		return exitOK
-	}
-	status := exitError
-	var es *exitStatus
-	if errors.As(err, &es) {
-		status = es.Status
-		if es.Err == nil {
-			return status
-		}
-		err = es.Err
-	}
-	fmt.Fprintf(stderr, "lazaret: error: %v\n", err)
-	var h hinter
-	if errors.As(err, &h) && h.Hint() != "" {
-		fmt.Fprintf(stderr, "lazaret: hint: %s\n", h.Hint())
-	}
-	return status
+	cmd, err := root.ExecuteContextC(context.Background())
+	return report(stderr, cmd.CommandPath(), err)
 }
 
 func newRootCmd(d *deps) *cobra.Command {
@@ -87,9 +61,12 @@ func newRootCmd(d *deps) *cobra.Command {
 		Use:           "lazaret",
 		Short:         "Lock and launch sandboxes for AI coding agents",
 		Version:       version,
+		Args:          unknownCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SuggestionsMinimumDistance = 2
 	root.SetVersionTemplate("lazaret {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return &exitStatus{exitUsage, err}

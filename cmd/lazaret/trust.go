@@ -288,7 +288,7 @@ func when(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 // trustStore is where the records of trust lie.
 func (d *deps) trustStore() (trust.Store, error) {
 	if d.stateDir() == "" {
-		return trust.Store{}, errors.New("there is no home directory to keep records of trust in: HOME is not set")
+		return trust.Store{}, noHome("records of trust")
 	}
 	return trust.NewStore(d.stateDir() + "/trust"), nil
 }

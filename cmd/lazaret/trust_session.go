@@ -137,7 +137,7 @@ func (d *deps) askConfig(cmd *cobra.Command, yes bool) error {
 		case err != nil:
 			return err
 		case !ok:
-			return &exitStatus{exitError, errors.New("nothing was done")}
+			return errNothingDone
 		}
 	}
 	if d.live(cmd.Context(), d.cwd) {

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"lazaret/internal/proc"
+	"lazaret/lock"
+	"lazaret/lock/config"
+)
+
+// hinter is an error that knows the next command.
+type hinter interface{ Hint() string }
+
+// hinted is an error with the next command.
+type hinted struct {
+	error
+	hint string
+}
+
+func (h hinted) Hint() string  { return h.hint }
+func (h hinted) Unwrap() error { return h.error }
+
+// report tells the error of a command in two lines, what is wrong and what to
+// do next, and gives the exit status that goes with it. command is what ran, as
+// a person would type it.
+func report(stderr io.Writer, command string, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	status := exitError
+	var es *exitStatus
+	if errors.As(err, &es) {
+		status = es.Status
+		if es.Err == nil {
+			return status
+		}
+		err = es.Err
+	}
+	fmt.Fprintf(stderr, "lazaret: error: %v\n", err)
+	if next := nextStep(command, status, err); next != "" {
+		fmt.Fprintf(stderr, "lazaret: hint: %s\n", next)
+	}
+	return status
+}
+
+// nextStep is what a person can do about an error: what the error says itself,
+// else what helps against its kind. It is empty only where the person has just
+// decided that nothing be done.
+func nextStep(command string, status int, err error) string {
+	var (
+		h       hinter
+		said    *notTrusted
+		one     *config.Error
+		configs config.Errors
+		locks   lock.Errors
+		program *proc.Error
+	)
+	hasHint := errors.As(err, &h)
+	switch {
+	case hasHint && h.Hint() != "":
+		return h.Hint()
+	case errors.As(err, &said) || errors.Is(err, errNothingDone):
+		return ""
+	case status == exitUsage:
+		return fmt.Sprintf("run %q", command+" --help")
+	case errors.As(err, &locks):
+		return "" // each line has its own
+	case errors.As(err, &configs):
+		if slices.ContainsFunc(configs, func(e *config.Error) bool { return e.Hint() == "" }) {
+			return "mend these lines, then run it again"
+		}
+		return ""
+	case errors.As(err, &one) && one.File != "":
+		return "mend " + config.Show(one.File) + ", then run it again"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "make room on that file system, then run it again"
+	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
+		return "see who owns it and who may write there: ls -ld"
+	case errors.As(err, &program):
+		return helpWith(filepath.Base(program.Argv[0]))
+	}
+	return `run it again; if it stays, report it with what "lazaret version" and "podman info" print`
+}
+
+// helpWith says how to find out what is wrong with a program that lazaret runs.
+func helpWith(program string) string {
+	switch program {
+	case "podman":
+		return `see whether "podman info" and "podman run --rm hello-world" work; docs/troubleshooting.md has the usual causes`
+	case "runsc":
+		return `see whether "runsc --version" works; docs/troubleshooting.md has the usual causes`
+	}
+	return "see what " + config.Show(program) + " says when you run it yourself"
+}
+
+// errNothingDone is a person's no.
+var errNothingDone = errors.New("nothing was done")
+
+func usage(format string, args ...any) error {
+	return &exitStatus{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// unknownCommand is the check of the root's arguments: what is no command.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("there is no command %s", config.Show(args[0]))
+	hint := `run "lazaret --help"`
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = fmt.Sprintf("did you mean \"lazaret %s\"?", strings.Join(near, `" or "lazaret `))
+	}
+	return &exitStatus{exitUsage, hinted{err, hint}}
+}
