@@ -157,7 +157,7 @@ func newRunnerCmd() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			conn := os.NewFile(3, "conversation")
 			if fi, err := conn.Stat(); err != nil || fi.Mode().Type() != fs.ModeSocket {
-				return fmt.Errorf("%s is started by lazaret launch, not by hand", escalate.RunnerCommand)
+				return notByHand(escalate.RunnerCommand)
 			}
 			return escalate.ServeRunner(conn, [3]*os.File{os.Stdin, os.Stdout, os.Stderr})
 		},
