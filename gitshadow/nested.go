@@ -70,6 +70,7 @@ func (r *Repo) nested(path string, uid int) Repo {
 	n := Repo{Workspace: filepath.Join(r.Workspace, path), Path: path}
 	fi, err := os.Lstat(filepath.Join(n.Workspace, ".git"))
 	if err == nil {
+		n.GitFile = fi.Mode().IsRegular()
 		err = n.locate(fi)
 	}
 	if err == nil && n.Kind != Dir && within(n.CommonDir, r.Workspace) && !r.masks(n.GitDir) {
@@ -79,7 +80,7 @@ func (r *Repo) nested(path string, uid int) Repo {
 		err = n.examine(uid)
 	}
 	if err != nil || n.RefFormat != "files" {
-		return Repo{Workspace: n.Workspace, Path: path}
+		return Repo{Workspace: n.Workspace, Path: path, GitFile: n.GitFile}
 	}
 	for _, parent := range r.around(path) {
 		if rel, ok := strings.CutPrefix(n.GitDir, parent.GitDir+"/modules/"); ok && n.Kind == Submodule {

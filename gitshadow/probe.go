@@ -27,9 +27,14 @@ func Probe(workspace string, uid int) (Repo, error) {
 			return r, refuse("work in a working tree of it: \"git worktree add\" makes one"+withoutGit,
 				"the workspace is itself a git directory: the agent could write its hooks and config")
 		}
+		r.findNested(uid)
 		return above(r), nil
 	case err != nil:
 		return r, err
+	}
+	if entries, err := os.ReadDir(filepath.Join(workspace, ".git")); fi.IsDir() && err == nil && len(entries) == 0 {
+		r.findNested(uid)
+		return r, nil // an empty directory is what a mask of another sandbox needs
 	}
 	if err := r.locate(fi); err != nil {
 		return r, err
@@ -43,6 +48,14 @@ func Probe(workspace string, uid int) (Repo, error) {
 	}
 	r.findNested(uid)
 	return r, nil
+}
+
+// ProbeNested finds what is nested in a workspace whose own repository is not
+// looked at.
+func ProbeNested(workspace string, uid int) Repo {
+	r := Repo{Workspace: workspace}
+	r.findNested(uid)
+	return r
 }
 
 // above finds the repository that a directory without .git lies in.

@@ -137,7 +137,7 @@ func TestProbeRefuses(t *testing.T) {
 		{"alternates that are not there", oneCommit + `echo /nowhere >.git/objects/info/alternates`, "r", "borrows objects"},
 		{"a ref that is a pipe", oneCommit + `rm .git/refs/heads/main; mkfifo .git/refs/heads/main`, "r", "not a regular file"},
 		{"a ref out of the repository", oneCommit + `echo "ref: refs/../../../secret" >.git/HEAD`, "r", "no branch"},
-		{"not a repository", `mkdir -p r/.git`, "r", "not a git repository"},
+		{"not a repository", `mkdir -p r/.git; echo >r/.git/x`, "r", "not a git repository"},
 		{"config that is none", oneCommit + `echo '[core' >.git/config`, "r", "not a git config file"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -23,6 +23,7 @@ type Repo struct {
 	Path      string // of a nested one: Workspace below the outermost; else ""
 	Prefix    string // of Above: Workspace below the repository's working tree
 	Kind      Kind
+	GitFile   bool   // of a nested one: .git is a file
 	GitDir    string // what git calls $GIT_DIR
 	CommonDir string // where objects, refs and config are; GitDir but for linked working trees
 	Name      string // of a submodule: its name, where its git directory is

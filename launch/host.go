@@ -57,6 +57,7 @@ type Host struct {
 	// by in-container path. An empty directory that only masks of other live
 	// runs can have made counts as nothing.
 	Masked map[string]fs.FileMode
+	Git    GitHost
 }
 
 // Source is where a mount's source really is.
@@ -155,6 +156,13 @@ func Probe(f *lock.File, profile string, e Env) (Host, error) {
 	if h.Masked, err = masked(h.Workspace, shared); err != nil {
 		return Host{}, err
 	}
+	if err := h.probeGit(f.Profiles[profile].Git.Mode, e); err != nil {
+		return Host{}, err
+	}
+	if err := h.checkGitReach(needs); err != nil {
+		return Host{}, err
+	}
+	gitSources(h.Sources, h.Git.Repo)
 	if b, err := os.ReadFile("/sys/fs/selinux/enforce"); err == nil {
 		h.SELinux = strings.TrimSpace(string(b)) == "1"
 	}

@@ -33,16 +33,17 @@ func (r *resolver) mounts() []podman.Mount {
 			}
 			out = append(out, r.mask(target, m.Size))
 		case lock.KindGit:
-			out = append(out, r.git(target, m.Size))
+			out = append(out, r.gitMount(target, m.Size)...)
 		case lock.KindEscalate, lock.KindEscalateSocket, lock.KindCerts:
 			if m, ok := r.escalateMount(target, m.Kind); ok {
 				out = append(out, m)
 			}
 		}
-		// The git shadow and overlays come with the parts that fill them;
-		// until then the sandbox has less, never more.
+		// Overlays come with the part that fills them; until then the sandbox
+		// has less, never more.
 	}
-	return out
+	out = append(out, r.nestedMounts()...)
+	return append(out, r.gitMounts()...)
 }
 
 // bind mounts a source of the host by way of the run directory.
@@ -101,16 +102,6 @@ func (r *resolver) mask(target, size string) podman.Mount {
 		})
 	}
 	return podman.Mount{Kind: "tmpfs", Target: target, Size: size}
-}
-
-// git shows the repository read-only: hooks and config cannot be written, and
-// neither can a .git file be pointed elsewhere.
-func (r *resolver) git(target, size string) podman.Mount {
-	mode, there := r.Host.Masked[target]
-	if !there {
-		return r.mask(target, size)
-	}
-	return r.itself(target, mode)
 }
 
 // itself mounts what lies at a path of the workspace over that path, read-only.

@@ -75,19 +75,25 @@ type StateDir struct {
 // Do makes the directory and those above it, for nobody else to enter: a
 // set-user-id file that an agent left there must be out of reach of others.
 func (o StateDir) Do(context.Context, step.Values) (step.Values, error) {
-	if err := os.MkdirAll(o.DataRoot, 0o700); err != nil {
-		return nil, err
+	return nil, closedDir(o.DataRoot, o.Name)
+}
+
+// closedDir makes a directory below data_root, the first part of whose path is
+// closed to others.
+func closedDir(dataRoot, name string) error {
+	if err := os.MkdirAll(dataRoot, 0o700); err != nil {
+		return err
 	}
-	root, err := os.OpenRoot(o.DataRoot)
+	root, err := os.OpenRoot(dataRoot)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer root.Close()
-	if err := root.MkdirAll(o.Name, 0o700); err != nil {
-		return nil, err
+	if err := root.MkdirAll(name, 0o700); err != nil {
+		return err
 	}
-	profile, _, _ := strings.Cut(o.Name, "/")
-	return nil, root.Chmod(profile, 0o700)
+	first, _, _ := strings.Cut(name, "/")
+	return root.Chmod(first, 0o700)
 }
 
 // Show gives the command that would do the same.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"lazaret/gitshadow"
 	"lazaret/internal/step"
 	"lazaret/launch/podman"
 	"lazaret/lock"
@@ -67,7 +68,7 @@ func Resolve(f *lock.File, profile string, h Host, o Options) (*Plan, error) {
 	}
 	plan := &Plan{
 		Foreign: foreign,
-		Record:  Record{ID: o.ID, Profile: profile, Workspace: h.Workspace, Started: o.Started},
+		Record:  Record{ID: o.ID, Profile: profile, Workspace: h.Workspace, DataRoot: h.DataRoot, Started: o.Started},
 		Host:    h,
 		// Cgroups of its own are what runsc cannot have without root.
 		Engine: podman.Engine{Podman: h.Podman.Path, Runsc: h.Runsc.Path, RuntimeFlags: append([]string{"ignore-cgroups"}, p.Runtime[1:]...)},
@@ -95,6 +96,9 @@ func Resolve(f *lock.File, profile string, h Host, o Options) (*Plan, error) {
 	if err := r.escalate(); err != nil {
 		return nil, err
 	}
+	if err := r.git(); err != nil {
+		return nil, err
+	}
 	mounts := r.mounts()
 	return plan, r.sandbox(pinned, mounts)
 }
@@ -108,7 +112,8 @@ type resolver struct {
 	dir     string // run directory
 	environ []string
 	binds   int
-	fixed   []podman.Mount // what every sandbox has, whatever its profile says
+	shadow  *gitshadow.Shadow // nil where the sandbox has no git
+	fixed   []podman.Mount    // what every sandbox has, whatever its profile says
 }
 
 // unsupported refuses what would be lost, and says what will be missing.
@@ -126,9 +131,6 @@ func (r *resolver) unsupported() error {
 	}
 	if len(r.profile.Setup) > 0 {
 		r.notice("setup commands are not run by this version")
-	}
-	if _, repo := r.Host.Masked["/workspace/.git"]; repo && r.profile.Git.Mode != "none" {
-		r.notice("git is read-only in this version: log, diff and status work, commits do not")
 	}
 	if r.profile.Limits != nil {
 		r.notice("memory, cpus and pids are not enforced: rootless gVisor ignores cgroups")
@@ -200,9 +202,8 @@ func (r *resolver) sandbox(pinned lock.PlatformImage, mounts []podman.Mount) err
 	if r.asks != nil {
 		run.Env["PATH"] = r.sandboxPath(pinned.Env)
 	}
-	if r.profile.Git.Mode != "none" {
-		// Read-only, git must not try to refresh its index.
-		run.Env["GIT_OPTIONAL_LOCKS"] = "0"
+	if r.shadow != nil {
+		maps.Copy(run.Env, r.shadow.Environment(r.Host.Git.Person))
 	}
 	secrets := map[string]string{}
 	for k, v := range r.profile.Env {

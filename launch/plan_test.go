@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"lazaret/gitshadow"
 	"lazaret/lock"
 	"lazaret/lock/config"
 )
@@ -81,6 +82,19 @@ func fixedHost() Host {
 			"/cache":                  {Path: "/home/u/state/my_agent/cache", Dir: true},
 		},
 		Masked: map[string]fs.FileMode{"/workspace/.git": fs.ModeDir},
+		Git: GitHost{
+			Program: "/usr/bin/git",
+			Person:  gitshadow.Person{Name: "U \"u\"", Email: "u@example.org"},
+			Repo: gitshadow.Repo{
+				Workspace: ws, Kind: gitshadow.Dir, GitDir: ws + "/.git", CommonDir: ws + "/.git", ObjectFormat: "sha1", RefFormat: "files",
+				Head: "refs/heads/main", HeadID: strings.Repeat("1", 40), HooksPath: ".husky/_",
+				Nested: []gitshadow.Repo{{
+					Workspace: ws + "/vendor/lib", Path: "vendor/lib", Kind: gitshadow.Submodule, GitFile: true, Name: "lib",
+					GitDir: ws + "/.git/modules/lib", CommonDir: ws + "/.git/modules/lib", ObjectFormat: "sha1", RefFormat: "files",
+					Detached: true, HeadID: strings.Repeat("2", 40),
+				}, {Workspace: ws + "/odd", Path: "odd", GitFile: true}},
+			},
+		},
 	}
 }
 

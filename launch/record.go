@@ -34,6 +34,7 @@ type Record struct {
 	ID        string    `json:"id"` // 12 hex digits
 	Profile   string    `json:"profile"`
 	Workspace string    `json:"workspace"` // absolute
+	DataRoot  string    `json:"data_root"` // absolute
 	Started   time.Time `json:"started"`
 }
 
@@ -56,6 +57,8 @@ func (r Record) check(id string) error {
 		return errors.New("the record names no possible profile")
 	case !filepath.IsAbs(r.Workspace) || filepath.Clean(r.Workspace) != r.Workspace:
 		return errors.New("the record names no possible workspace")
+	case !filepath.IsAbs(r.DataRoot) || filepath.Clean(r.DataRoot) != r.DataRoot:
+		return errors.New("the record names no possible data_root")
 	}
 	return nil
 }

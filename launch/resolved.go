@@ -2,6 +2,7 @@ package launch
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ type Lead struct {
 	Source string   // as the lock has it
 	Path   string   // absolute, without symlinks
 	Linked bool     // a symlink leads there: the lock's path does not say it
+	Git    bool     // a directory of git's outside of the workspace, which the lock does not name
 	Socket bool     // whoever can connect to it gives orders to what listens
 	Inside []string // sockets directly in the directory, sorted, some of them where there are many
 }
@@ -48,6 +50,12 @@ func Leads(f *lock.File, profile string, e Env) ([]Lead, State, error) {
 	if h.Sources, err = sources(needs, profile, h); err != nil {
 		return nil, State{}, err
 	}
+	if f.Profiles[profile].Git.Mode != "none" {
+		if h.Git.Repo, err = probeRepo(h.Workspace, os.Getuid()); err != nil {
+			return nil, State{}, err
+		}
+		gitSources(h.Sources, h.Git.Repo)
+	}
 	return h.Leads(f, profile), h.State(f, profile), nil
 }
 
@@ -73,6 +81,10 @@ func (h Host) Leads(f *lock.File, profile string) []Lead {
 			l.Inside = socketsIn(s.Path)
 		}
 		out = append(out, l)
+	}
+	repo := h.Git.Repo.Sources()
+	for _, target := range slices.Sorted(maps.Keys(repo)) {
+		out = append(out, Lead{Target: target, Source: repo[target], Path: repo[target], Git: true})
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -22,6 +23,7 @@ const (
 	undoRmdir     = "rmdir"     // remove an empty directory that a mask needed
 	undoTree      = "tree"      // remove a tree of lazaret's own below the cache directory
 	undoSocket    = "socket"    // remove the run's socket
+	undoGitStore  = "git-store" // remove what a run's git directories were made of
 )
 
 // Roots that an undo may name.
@@ -29,6 +31,7 @@ const (
 	baseWorkspace = "workspace"
 	baseCache     = "cache"
 	baseSocket    = "socket" // the name is an absolute path
+	baseData      = "data"
 )
 
 // undoer performs undos. They come from a file, so each is checked against
@@ -70,6 +73,12 @@ func (u *undoer) undo(ctx context.Context, x step.Undo) error {
 	}
 	if x.Kind == undoSocket && x.Base == baseSocket {
 		return u.removeSocket(x.Name)
+	}
+	if x.Kind == undoGitStore {
+		if x.Base != baseData || x.Name != filepath.Join(gitStores, u.record.ID) {
+			return fmt.Errorf("refusing to remove %q, which is not of this run", x.Name)
+		}
+		return removeStore(u.record.DataRoot, x.Name)
 	}
 	return fmt.Errorf("refusing an undo of unknown kind %q", x.Kind)
 }

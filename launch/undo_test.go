@@ -16,7 +16,7 @@ import (
 )
 
 func testRecord(ws string) Record {
-	return Record{ID: "0123456789ab", Profile: "agent", Workspace: ws, Started: time.Unix(0, 0).UTC()}
+	return Record{ID: "0123456789ab", Profile: "agent", Workspace: ws, DataRoot: "/home/u/state", Started: time.Unix(0, 0).UTC()}
 }
 
 // A journal is a file that somebody may have written; what it says can only be

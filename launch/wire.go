@@ -64,6 +64,8 @@ func opKind(op step.Op) (string, error) {
 		return "bind", nil
 	case Image:
 		return "image", nil
+	case GitShadow:
+		return "git-shadow", nil
 	case Sandbox:
 		return "sandbox", nil
 	case HostNetwork:
@@ -90,6 +92,8 @@ func decodeOp(kind string, raw json.RawMessage) (step.Op, error) {
 		return decode[Bind](raw)
 	case "image":
 		return decode[Image](raw)
+	case "git-shadow":
+		return decode[GitShadow](raw)
 	case "sandbox":
 		return decode[Sandbox](raw)
 	case "host-network":

@@ -172,6 +172,9 @@ func (in inquiry) tellHost(w io.Writer, d *deps) {
 			if l.Linked {
 				say("! %s: %s leads to %s, by a symlink", profile, config.Show(l.Source), config.Show(l.Path))
 			}
+			if l.Git {
+				say("! %s: the sandbox reads git's directory %s", profile, config.Show(l.Path))
+			}
 			if l.Socket {
 				say("! %s: %s is a socket: the sandbox can give orders to what listens there", profile, config.Show(l.Path))
 			}
@@ -191,8 +194,10 @@ func (in inquiry) tellHost(w io.Writer, d *deps) {
 	}
 	reads := func(name string) bool { return in.lock.file.Profiles[name].Git.Mode != "none" }
 	if slices.ContainsFunc(profileNames(in.lock.file), reads) {
-		for _, key := range d.gitCredentials() {
-			say("! the sandbox reads .git/config, and %s there holds credentials", config.Show(key))
+		for _, path := range in.gitConfigs(d) {
+			for _, key := range gitCredentials(path) {
+				say("! the sandbox reads %s, and %s there holds credentials", config.Show(d.fromHere(path)), config.Show(key))
+			}
 		}
 	}
 	for _, n := range in.notes {

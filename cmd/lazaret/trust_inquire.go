@@ -221,10 +221,32 @@ var (
 	credentialKey   = regexp.MustCompile(`(?i)(extraheader|pass|password|token|secret)$`)
 )
 
-// gitCredentials lists the keys of the workspace's git configuration that hold
-// credentials: the sandbox reads that file. Values are never shown.
-func (d *deps) gitCredentials() []string {
-	data, err := config.ReadFile(filepath.Join(d.cwd, ".git", "config"))
+// gitConfigs lists the git configurations that the sandbox reads.
+func (in inquiry) gitConfigs(d *deps) []string {
+	paths := []string{filepath.Join(d.cwd, ".git", "config")}
+	for _, leads := range in.leads {
+		for _, l := range leads {
+			if l.Git {
+				paths = append(paths, filepath.Join(l.Path, "config"))
+			}
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// fromHere shows a path below the workspace without it.
+func (d *deps) fromHere(path string) string {
+	if rel, err := filepath.Rel(d.cwd, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return d.tilde(path)
+}
+
+// gitCredentials lists the keys of a git configuration that hold credentials.
+// Values are never shown.
+func gitCredentials(path string) []string {
+	data, err := config.ReadFile(path)
 	if err != nil {
 		return nil
 	}

@@ -1,0 +1,76 @@
+package gitshadow
+
+import (
+	"context"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Person is what the person's own settings say that commits need.
+type Person struct {
+	Name, Email string
+	Signs       bool // commits or tags are signed
+}
+
+// Settings asks the person's git what holds in a repository: g is for that
+// repository, with the person's home.
+func (r *Repo) Settings(ctx context.Context, g Git) Person {
+	get := func(args ...string) string {
+		line, err := g.Line(ctx, append([]string{"config", "--includes"}, args...)...)
+		if err != nil {
+			return "" // it is not set
+		}
+		return line
+	}
+	hooks := get("--get", "core.hooksPath")
+	if strings.HasPrefix(hooks, "~/") && g.Home != "" {
+		hooks = filepath.Join(g.Home, hooks[2:])
+	}
+	if hooks != "" {
+		if !filepath.IsAbs(hooks) {
+			hooks = filepath.Join(r.Workspace, hooks)
+		}
+		if hooks = filepath.Clean(hooks); within(hooks, r.Workspace) && hooks != r.Workspace {
+			r.HooksPath, _ = filepath.Rel(r.Workspace, hooks)
+		}
+	}
+	return Person{
+		Name: get("--get", "user.name"), Email: get("--get", "user.email"),
+		Signs: get("--type", "bool", "--get", "commit.gpgSign") == "true" || get("--type", "bool", "--get", "tag.gpgSign") == "true",
+	}
+}
+
+// Environment is git's environment in the sandbox: settings that hold whatever
+// configuration is read, from the image, the agent or the host.
+func (s Shadow) Environment(who Person) map[string]string {
+	out := map[string]string{}
+	n := 0
+	set := func(key, value string) {
+		out["GIT_CONFIG_KEY_"+strconv.Itoa(n)], out["GIT_CONFIG_VALUE_"+strconv.Itoa(n)] = key, value
+		n++
+	}
+	// Housekeeping is the host's, which knows what is still needed.
+	set("gc.auto", "0")
+	set("maintenance.auto", "false")
+	// The index was made on the host, where the same files have other numbers
+	// and owners. Without these, the first look at a working tree reads all of it.
+	set("core.checkStat", "minimal")
+	set("core.trustctime", "false")
+	// Nobody in the sandbox can watch for the host's changes, or has its keys.
+	set("core.fsmonitor", "false")
+	set("commit.gpgSign", "false")
+	set("tag.gpgSign", "false")
+	set("tag.forceSignAnnotated", "false")
+	if who.Name != "" {
+		set("user.name", who.Name)
+	}
+	if who.Email != "" {
+		set("user.email", who.Email)
+	}
+	for _, p := range s.Places {
+		set("safe.directory", filepath.Join("/workspace", p.Repo.Path))
+	}
+	out["GIT_CONFIG_COUNT"] = strconv.Itoa(n)
+	return out
+}
