@@ -100,7 +100,7 @@ func (s Shadow) fill(p Place) error {
 		// Git wants a HEAD here, and takes a branch for checked out that it names.
 		f.text("HEAD", "ref: refs/heads/.invalid\n")
 		f.ownLinks(p, own)
-		f.do(writeNew(s.part(p, "git"), "gitdir: "+p.Git+"\n"))
+		f.do(writeNew(s.part(p, "file"), "gitdir: "+p.Git+"\n"))
 	}
 	f.copy(filepath.Join(store, headFile), own+"HEAD")
 	f.copy(filepath.Join(store, indexFile), own+"index")

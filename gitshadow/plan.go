@@ -161,7 +161,7 @@ func (s Shadow) Mounts() (out []Mount) {
 	for _, p := range s.Places {
 		out = append(out, Mount{s.Live(p), p.Common, false}, Mount{s.part(p, "host"), p.Host, true})
 		if p.Linked() {
-			out = append(out, Mount{s.part(p, "git"), filepath.Join("/workspace", p.Repo.Path, ".git"), true})
+			out = append(out, Mount{s.part(p, "file"), filepath.Join("/workspace", p.Repo.Path, ".git"), true})
 		}
 		for i, at := range p.Alternates {
 			out = append(out, Mount{s.part(p, "alt"+strconv.Itoa(i)), at, true})
