@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -59,6 +60,7 @@ type uplink struct {
 
 	mu      sync.Mutex
 	closing bool
+	denials uint64
 	self    []netip.Addr // the host's, as the router was told
 }
 
@@ -233,6 +235,9 @@ func (u *uplink) listen() {
 			default:
 			}
 		case sidecar.EventDenied, sidecar.EventRefused, sidecar.EventRebound:
+			u.mu.Lock()
+			u.denials += e.N
+			u.mu.Unlock()
 			u.emit(deniedEvent(e))
 		}
 	}
@@ -254,6 +259,13 @@ func (u *uplink) listen() {
 	if u.endWithout {
 		u.end(ErrNetworkLost)
 	}
+}
+
+// report gives how much was denied.
+func (u *uplink) report(s *Status) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	s.Denials = int(min(u.denials, math.MaxInt32))
 }
 
 // deniedEvent is a router's event in the stream of the run's events.

@@ -44,6 +44,7 @@ type Plan struct {
 	services []service
 	uplink   *uplink     // nil: no network at all
 	asks     *escalation // nil: it may ask for nothing
+	environ  []string    // podman's, in the helper
 }
 
 // Resolve turns a lock and the facts of a host into a Plan. It touches nothing.
@@ -110,7 +111,6 @@ type resolver struct {
 	profile lock.Profile
 	opts    Options
 	dir     string // run directory
-	environ []string
 	binds   int
 	shadow  *gitshadow.Shadow // nil where the sandbox has no git
 	fixed   []podman.Mount    // what every sandbox has, whatever its profile says

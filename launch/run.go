@@ -91,6 +91,7 @@ type run struct {
 	runner  *step.Runner
 	helper  *helper
 	session *term.Session
+	attend  attend
 }
 
 func (r *run) up(ctx context.Context) (step.Values, error) {
@@ -112,6 +113,8 @@ func (r *run) up(ctx context.Context) (step.Values, error) {
 	}
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	r.attend.plan, r.attend.end = r.plan, func(err error) { cancel(err) }
+	r.attend.answers()
 	finish := r.plan.serve(live{
 		emit: r.runner.Emit, session: r.session, helper: func() *helper { return r.helper },
 		end: cancel, tell: r.runner.Tell, answer: r.io.Answer,
@@ -120,6 +123,7 @@ func (r *run) up(ctx context.Context) (step.Values, error) {
 	if ctx.Err() == nil && inner.Err() != nil {
 		err = context.Cause(inner) // a service ended it
 	}
+	r.attend.phase.Store(PhaseEnding)
 	finish(context.WithoutCancel(ctx))
 	return values, err
 }
@@ -131,6 +135,9 @@ func (r *run) startHelper(ctx context.Context, conf string) (err error) {
 		stdio = [3]*os.File{child, child, child}
 	}
 	r.helper, err = startHelper(ctx, r.plan.Host, r.claim, conf, stdio, r.session != nil)
+	if err == nil {
+		r.attend.helper.Store(r.helper)
+	}
 	return err
 }
 
@@ -154,6 +161,7 @@ func (r *run) do(ctx context.Context, s step.Step, in step.Values) (step.Values,
 				return nil, err
 			}
 		}
+		r.attend.phase.Store(PhaseRunning)
 	}
 	return r.helper.do(ctx, s.Op, in)
 }

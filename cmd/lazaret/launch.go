@@ -190,6 +190,9 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 			return nil
 		},
 	})
+	if errors.Is(err, launch.ErrStopped) {
+		fmt.Fprintf(talk, "lazaret: note: %v\n", launch.ErrStopped)
+	}
 	return status, unlessSignalled(ctx, err)
 }
 
@@ -244,6 +247,8 @@ func unlessSignalled(ctx context.Context, err error) error {
 	var s signalled
 	var left *launch.LeftoverError
 	switch {
+	case errors.Is(err, launch.ErrStopped) && !errors.As(err, &left):
+		return &exitStatus{Status: 128 + int(syscall.SIGTERM)}
 	case err == nil || !errors.As(context.Cause(ctx), &s):
 		return err
 	case errors.As(err, &left):

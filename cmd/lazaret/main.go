@@ -71,6 +71,30 @@ func newRootCmd(d *deps) *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return &exitStatus{exitUsage, err}
 	})
-	root.AddCommand(newInitCmd(d), newConfigCmd(d), newLockCmd(d), newDiffCmd(d), newExplainCmd(d), newTrustCmd(d), newVerifyCmd(d), newPullCmd(d), newSidecarCmd(d), newLaunchCmd(d), newPsCmd(d), newLogCmd(d), newDoctorCmd(d), newProbeCmd(), newRelayCmd(), newCleanCmd(d), newHelperCmd(), newVersionCmd(), newEscalateCmd(d), newEscalateHelpCmd(), newRunnerCmd())
+	root.AddCommand(
+		newInitCmd(d),
+		newConfigCmd(d),
+		newLockCmd(d),
+		newDiffCmd(d),
+		newExplainCmd(d),
+		newTrustCmd(d),
+		newVerifyCmd(d),
+		newPullCmd(d),
+		newSidecarCmd(d),
+		newLaunchCmd(d),
+		newPsCmd(d),
+		newExecCmd(d),
+		newStopCmd(d),
+		newLogCmd(d),
+		newDoctorCmd(d),
+		newProbeCmd(),
+		newRelayCmd(),
+		newCleanCmd(d),
+		newHelperCmd(),
+		newVersionCmd(),
+		newEscalateCmd(d),
+		newEscalateHelpCmd(),
+		newRunnerCmd(),
+	)
 	return root
 }

@@ -17,8 +17,9 @@ func newPsCmd(d *deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps",
 		Short: "List the sandboxes that are running",
-		Long: `Ps asks every lazaret of yours that is running what it runs. It changes
-nothing.`,
+		Long: `Ps asks every lazaret of yours that is running what it runs, and how it is going:
+since when, on which branch, how much the network has denied, and how many
+requests wait for an answer. It changes nothing.`,
 		Example: `  lazaret ps
   lazaret ps --json`,
 		Args: noArgs,
@@ -27,20 +28,22 @@ nothing.`,
 			if err != nil {
 				return err
 			}
-			runs, err := launch.Runs(cmd.Context(), env)
+			runs, err := launch.Statuses(cmd.Context(), env)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				if runs == nil {
-					runs = []launch.Record{}
-				}
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(runs)
 			}
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "ID\tPROFILE\tSINCE\tWORKSPACE")
+			fmt.Fprintln(w, "ID\tPROFILE\tSINCE\tSTATE\tBRANCH\tDENIED\tPENDING\tWORKSPACE")
 			for _, r := range runs {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.ID, r.Profile, time.Since(r.Started).Round(time.Second), config.Show(d.tilde(r.Workspace)))
+				branch := r.Branch
+				if branch == "" {
+					branch = "-"
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", r.ID, r.Profile, time.Since(r.Started).Round(time.Second), config.Show(r.Phase),
+					config.Show(branch), r.Denials, r.Pending, config.Show(d.tilde(r.Workspace)))
 			}
 			return w.Flush()
 		},

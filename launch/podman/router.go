@@ -60,6 +60,26 @@ func (e Engine) Exec(container string, command ...string) []string {
 	return e.Argv(append([]string{"exec", "--interactive", "--user=0:0", container}, command...)...)
 }
 
+// Enter is the command that runs another program in a sandbox as the sandbox's
+// own is run, on whatever it is connected to. It is the runtime's: podman's own
+// way with a terminal is not one that runsc knows.
+func (e Engine) Enter(id string, env map[string]string, command []string) []string {
+	a := []string{e.Runsc}
+	for _, f := range e.RuntimeFlags {
+		a = append(a, "--"+f)
+	}
+	a = append(a, "exec")
+	for _, k := range SortedKeys(env) {
+		a = append(a, "-env", k+"="+env[k])
+	}
+	return append(append(a, id), command...)
+}
+
+// ID is the command that prints the id of a container.
+func (e Engine) ID(name string) []string {
+	return e.Argv("container", "inspect", "--format={{.ID}}", name)
+}
+
 // dotted is a kernel setting's file name as sysctl(8) has it.
 func dotted(path string) string {
 	b := []byte(path)

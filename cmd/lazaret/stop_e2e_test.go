@@ -1,0 +1,62 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestEndToEndStopAll: all of them at once, one of them while it is coming up.
+func TestEndToEndStopAll(t *testing.T) {
+	needE2E(t)
+	a, b := newSandboxed(t), newSandboxed(t)
+	before := a.host()
+	var ends []chan error
+	for _, s := range []*sandboxed{a, b, b} {
+		c, _ := s.cmd(nil, "launch", "shell", "--", "sh", "-c", "touch ready; sleep 1000")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		end := make(chan error, 1)
+		go func() { end <- c.Wait() }()
+		ends = append(ends, end)
+		if len(ends) == 3 {
+			time.Sleep(100 * time.Millisecond) // not long enough to be up
+			break
+		}
+		waitForFile(t, filepath.Join(s.ws, "ready"))
+	}
+	out := a.must("stop", "--all")
+	if strings.Count(out, ": stopped (shell in ") != 3 {
+		t.Errorf("stopped:\n%s", out)
+	}
+	for _, end := range ends {
+		select {
+		case err := <-end:
+			if err == nil || err.Error() != "exit status 143" {
+				t.Errorf("it ended with %v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("it did not end")
+		}
+	}
+	for _, s := range []*sandboxed{a, b} {
+		os.Remove(filepath.Join(s.ws, "ready"))
+	}
+	if diff := a.settled(before); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func waitForFile(t *testing.T, path string) {
+	t.Helper()
+	for range 400 {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("%s does not appear", path)
+}
