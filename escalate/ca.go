@@ -98,14 +98,15 @@ func (a *authority) client() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := func(kind string, b []byte) string {
-		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}))
-	}
 	return map[string]string{
-		wire.CAFile:   text("CERTIFICATE", a.cert.Raw),
-		wire.CertFile: text("CERTIFICATE", der),
-		wire.KeyFile:  text("PRIVATE KEY", pkcs),
+		wire.CAFile:   pemText("CERTIFICATE", a.cert.Raw),
+		wire.CertFile: pemText("CERTIFICATE", der),
+		wire.KeyFile:  pemText("PRIVATE KEY", pkcs),
 	}, nil
+}
+
+func pemText(kind string, b []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}))
 }
 
 // serverCert gives the host's certificate, made anew when half of its life is over.

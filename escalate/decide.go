@@ -3,6 +3,7 @@ package escalate
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -104,8 +105,13 @@ func (p Policy) match(argv []string) (entry []string, why string) {
 
 // isSelf tells whether any of a program's names is lazaret.
 func (l Lookup) isSelf(names ...string) bool {
+	self, err := os.Stat(l.Self)
 	return slices.ContainsFunc(names, func(n string) bool {
-		return n != "" && (n == l.Self || strings.EqualFold(filepath.Base(n), "lazaret"))
+		if n == "" || strings.EqualFold(filepath.Base(n), "lazaret") {
+			return n != ""
+		}
+		fi, ferr := os.Stat(n)
+		return err == nil && ferr == nil && filepath.IsAbs(n) && os.SameFile(self, fi)
 	})
 }
 

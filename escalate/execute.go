@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -32,6 +33,16 @@ type runner struct {
 	conn        *os.File
 	out, errout *os.File // what the command prints
 	exited      chan struct{}
+	// users are who still needs conn: whoever reads how the command ended, which
+	// is there to read after the runner has gone, and the runner itself.
+	users atomic.Int32
+}
+
+// leave is called once by each user.
+func (r *runner) leave() {
+	if r.users.Add(-1) == 0 {
+		r.conn.Close()
+	}
 }
 
 // Result is how a command ended.
@@ -65,6 +76,7 @@ func (x *Runners) start(stdin *os.File) (*runner, error) {
 	}
 	defer errw.Close()
 	r := &runner{conn: ours, out: out, errout: errout, exited: make(chan struct{})}
+	r.users.Store(2)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.ended {
@@ -86,7 +98,7 @@ func (x *Runners) start(stdin *os.File) (*runner, error) {
 	x.all.Go(func() {
 		wait()
 		close(r.exited)
-		r.conn.Close()
+		r.leave()
 		x.mu.Lock()
 		delete(x.live, r)
 		x.mu.Unlock()
@@ -175,6 +187,7 @@ func (x *Runners) run(ctx context.Context, j job, stdin []byte, most int64) Resu
 	reading.Go(func() { errs.read(r.errout, most) })
 	var e end
 	derr := json.NewDecoder(r.conn).Decode(&e)
+	r.leave()
 	res := Result{Status: e.Status}
 	switch {
 	case derr != nil && ctx.Err() != nil:

@@ -57,22 +57,26 @@ func textMarks(arg int, s string) (out []Mark) {
 // alike finds a letter of a script whose letters pass for Latin ones, in a text
 // that has Latin letters too.
 func alike(s string) (found rune, mixed bool) {
-	latin := false
+	latin, never := false, false // never: nobody writes a language in them
 	for _, r := range s {
 		switch {
 		case unicode.Is(unicode.Latin, r) && r < 0x250:
 			latin = true
-		case unicode.In(r, unicode.Cyrillic, unicode.Greek, unicode.Cherokee, unicode.Armenian, unicode.Coptic, unicode.Lisu),
-			r >= 0xff01 && r <= 0xff5e,   // full-width forms
+			continue
+		case r >= 0xff01 && r <= 0xff5e, // full-width forms
 			r >= 0x1d400 && r <= 0x1d7ff, // mathematical alphabets
 			r >= 0x250 && unicode.Is(unicode.Latin, r),
 			strings.ContainsRune("‐‑‒–—−⁄∕⧸․‚∶", r): // hyphens, slashes, a dot, a comma, a colon
-			if found == 0 {
-				found = r
-			}
+			never = true
+		case unicode.In(r, unicode.Cyrillic, unicode.Greek, unicode.Cherokee, unicode.Armenian, unicode.Coptic, unicode.Lisu):
+		default:
+			continue
+		}
+		if found == 0 {
+			found = r
 		}
 	}
-	return found, found != 0 && (latin || !unicode.IsLetter(found))
+	return found, found != 0 && (latin || never)
 }
 
 // pathMarks marks an argument that names something that the sandbox can change.
@@ -98,13 +102,8 @@ func paths(a string) []string {
 	if len(a) > 2 && a[0] == '-' && a[1] != '-' {
 		list = append(list, a[2:]) // -ofile
 	}
-	for _, v := range list {
-		for _, sep := range []string{":", ","} { // mounts, lists
-			if strings.Contains(v, sep) {
-				list = append(list, strings.Split(v, sep)...)
-			}
-		}
-	}
+	// Mounts, lists, maps.
+	list = append(list, strings.FieldsFunc(a, func(r rune) bool { return strings.ContainsRune("=:,;", r) })...)
 	for i, v := range list {
 		for _, prefix := range []string{"file://", "fileb://", "@"} {
 			v = strings.TrimPrefix(v, prefix)

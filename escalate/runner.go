@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -43,6 +44,8 @@ type end struct {
 // lazaret itself cannot adopt orphans, since it has children of other kinds.
 func ServeRunner(conn *os.File, stdio [3]*os.File) error {
 	unix.CloseOnExec(int(conn.Fd()))
+	// Nor shall the command get what a shell once left open for lazaret.
+	unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("adopting orphans: %w", err)
 	}
