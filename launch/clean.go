@@ -64,7 +64,7 @@ func cleanRun(ctx context.Context, c *claim, e Env) (undone []string, err error)
 	}
 	home := e.Getenv("HOME")
 	cache := xdgDir(e.Getenv("XDG_CACHE_HOME"), home, ".cache")
-	u := undoer{record: c.Record, runs: filepath.Dir(c.dir), cache: cache}
+	u := undoer{record: c.Record, runs: filepath.Dir(c.dir), cache: cache, lazaret: e.Lazaret}
 	if len(c.journal.Pending()) > 0 {
 		pod, runsc, err := findTools(cache, e.Getenv("PATH"), c.Workspace)
 		if err != nil {

@@ -41,8 +41,9 @@ type helper struct {
 }
 
 // startHelper starts the helper of a run, with stdio as what the sandbox will
-// get. The helper holds the run's helper lock until it ends.
-func startHelper(ctx context.Context, h Host, c *claim, conf string, stdio [3]*os.File, terminal bool) (*helper, error) {
+// get. The helper holds the run's helper lock until it ends, and the state's,
+// where there is one.
+func startHelper(ctx context.Context, h Host, c *claim, conf string, stdio [3]*os.File, terminal bool, held *os.File) (*helper, error) {
 	env := append(append([]string(nil), h.Environ...), "CONTAINERS_CONF="+conf)
 	pid, err := pauseProcess(ctx, h, env)
 	if err != nil {
@@ -65,6 +66,10 @@ func startHelper(ctx context.Context, h Host, c *claim, conf string, stdio [3]*o
 		theirs.Close()
 		return nil, fmt.Errorf("locking the run for its helper: %w", err)
 	}
+	extra := []*os.File{theirs, lock}
+	if held != nil {
+		extra = append(extra, held)
+	}
 	child, wait, err := proc.Start(context.WithoutCancel(ctx), proc.Cmd{
 		Argv: []string{
 			nsenter, "--target", strconv.Itoa(pid), "--user", "--mount", "--preserve-credentials", "--",
@@ -76,7 +81,7 @@ func startHelper(ctx context.Context, h Host, c *claim, conf string, stdio [3]*o
 		Stdin:      stdio[0],
 		Stdout:     stdio[1],
 		Stderr:     stdio[2],
-		ExtraFiles: []*os.File{theirs, lock},
+		ExtraFiles: extra,
 		Session:    true,
 		Terminal:   terminal,
 	})

@@ -17,6 +17,7 @@ import (
 
 	"lazaret/lock"
 	"lazaret/lock/config"
+	"lazaret/overlay"
 )
 
 // Host is what launch knows of this machine: the only facts a Plan is made
@@ -51,6 +52,13 @@ type Host struct {
 	// Secrets are the values of the variables the profile asks for, by host
 	// name. They never reach an argument vector, a plan's text or an event.
 	Secrets map[string]string
+	// ProfileDir is where the profile keeps what it keeps: a directory of
+	// DataRoot, one for all workspaces or one for this.
+	ProfileDir string
+	// Kept is what is recorded of the profile's persistent directories.
+	Kept overlay.Known
+	// FuseOverlay is the program fuse-overlayfs; "" where it is not installed.
+	FuseOverlay string
 	// Sources are the mounts' sources, by in-container path.
 	Sources map[string]Source
 	// Masked is what lies at each path of the workspace that a mask covers,
@@ -144,6 +152,12 @@ func Probe(f *lock.File, profile string, e Env) (Host, error) {
 	}
 	if h.DataRoot, err = dataRoot(needs.DataRoot, h); err != nil {
 		return Host{}, err
+	}
+	h.ProfileDir = filepath.Join(h.DataRoot, stateName(f.Profiles[profile].State, profile, h.Workspace))
+	if needs.Overlay != "" {
+		if err := h.probeOverlays(); err != nil {
+			return Host{}, err
+		}
 	}
 	if h.SocketDir, err = socketDir(needs.SocketDir, profile, h); err != nil {
 		return Host{}, err

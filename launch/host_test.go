@@ -94,7 +94,7 @@ func TestSources(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h := Host{Home: home, Workspace: ws, DataRoot: data, RuntimeDir: home + "/run"}
+	h := Host{Home: home, Workspace: ws, DataRoot: data, ProfileDir: filepath.Join(data, "p"), RuntimeDir: home + "/run"}
 	for _, tc := range []struct{ from, want string }{
 		{"{workspace_dir}/real", ""},
 		{"~/own", ""},

@@ -32,6 +32,8 @@ func (r *resolver) mounts() []podman.Mount {
 				continue
 			}
 			out = append(out, r.mask(target, m.Size))
+		case lock.KindOverlay:
+			out = append(out, r.overlay(target, m.Name))
 		case lock.KindGit:
 			out = append(out, r.gitMount(target, m.Size)...)
 		case lock.KindEscalate, lock.KindEscalateSocket, lock.KindCerts:
@@ -39,8 +41,6 @@ func (r *resolver) mounts() []podman.Mount {
 				out = append(out, m)
 			}
 		}
-		// Overlays come with the part that fills them; until then the sandbox
-		// has less, never more.
 	}
 	out = append(out, r.nestedMounts()...)
 	return append(out, r.gitMounts()...)

@@ -13,6 +13,7 @@ import (
 	"lazaret/launch/podman"
 	"lazaret/lock"
 	"lazaret/lock/config"
+	"lazaret/overlay"
 )
 
 // Options are what the person asked for besides the profile.
@@ -45,6 +46,7 @@ type Plan struct {
 	uplink   *uplink     // nil: no network at all
 	asks     *escalation // nil: it may ask for nothing
 	environ  []string    // podman's, in the helper
+	held     held
 }
 
 // Resolve turns a lock and the facts of a host into a Plan. It touches nothing.
@@ -74,7 +76,7 @@ func Resolve(f *lock.File, profile string, h Host, o Options) (*Plan, error) {
 		// Cgroups of its own are what runsc cannot have without root.
 		Engine: podman.Engine{Podman: h.Podman.Path, Runsc: h.Runsc.Path, RuntimeFlags: append([]string{"ignore-cgroups"}, p.Runtime[1:]...)},
 	}
-	r := resolver{Plan: plan, file: f, profile: p, opts: o, dir: filepath.Join(h.RuntimeDir, "lazaret", o.ID)}
+	r := resolver{Plan: plan, file: f, profile: p, pinned: pinned, opts: o, dir: filepath.Join(h.RuntimeDir, "lazaret", o.ID)}
 	plan.control.record = plan.Record
 	if socket := filepath.Join(r.dir, controlSocket); len(socket) > socketPathMax {
 		return nil, refuse("set XDG_RUNTIME_DIR to a shorter path", "the control socket's path has %d bytes, more than the %d a socket can have: %s",
@@ -114,21 +116,12 @@ type resolver struct {
 	binds   int
 	shadow  *gitshadow.Shadow // nil where the sandbox has no git
 	fixed   []podman.Mount    // what every sandbox has, whatever its profile says
+	place   overlay.Place     // where persistent directories lie; zero: there are none
+	pinned  lock.PlatformImage
 }
 
 // unsupported refuses what would be lost, and says what will be missing.
 func (r *resolver) unsupported() error {
-	var kept []string
-	for _, target := range slices.Sorted(maps.Keys(r.profile.Mounts)) {
-		if r.profile.Mounts[target].Kind == lock.KindOverlay {
-			kept = append(kept, target)
-		}
-	}
-	name := r.Record.Profile
-	if len(kept) > 0 && !r.opts.Ephemeral {
-		return refuse(fmt.Sprintf("\"lazaret launch --ephemeral %s\" starts it without keeping anything", name),
-			"profiles.%s.persistent_dirs: this version cannot keep %s", name, strings.Join(kept, ", "))
-	}
 	if len(r.profile.Setup) > 0 {
 		r.notice("setup commands are not run by this version")
 	}
@@ -148,7 +141,11 @@ func (r *resolver) base() {
 	r.provide("/etc/hostname", hostname(r.Record.Profile)+"\n")
 	r.provide("/run/.containerenv", "") // how programs know a container of podman's
 	r.step(step.Step{Name: "control", Op: Listen{filepath.Join(r.dir, controlSocket), &r.control}})
-	r.step(step.Step{Name: "helper", Needs: []string{"conf"}, Op: &StartHelper{Conf: filepath.Join(r.dir, confFile)}})
+	needs := []string{"conf"}
+	if r.state() {
+		needs = append(needs, "state")
+	}
+	r.step(step.Step{Name: "helper", Needs: needs, Op: &StartHelper{Conf: filepath.Join(r.dir, confFile)}})
 }
 
 // provide gives the sandbox a file that podman would otherwise make, and let the
@@ -192,7 +189,7 @@ func (r *resolver) sandbox(pinned lock.PlatformImage, mounts []podman.Mount) err
 		Command:      command,
 		TTY:          r.Host.Terminal,
 		Env:          map[string]string{},
-		Mounts:       append(r.fixed, mounts...),
+		Mounts:       parentsFirst(append(r.fixed, mounts...)),
 		Capabilities: r.profile.Capabilities,
 	}
 	if r.uplink != nil {
@@ -233,6 +230,12 @@ func (r *resolver) sandbox(pinned lock.PlatformImage, mounts []podman.Mount) err
 		Undo: []step.Undo{{Kind: undoContainer, Name: run.Name}},
 	})
 	return nil
+}
+
+// parentsFirst sorts mounts so that none covers another.
+func parentsFirst(mounts []podman.Mount) []podman.Mount {
+	slices.SortStableFunc(mounts, func(a, b podman.Mount) int { return strings.Compare(a.Target, b.Target) })
+	return mounts
 }
 
 // hostname makes a valid host name of a profile's name.

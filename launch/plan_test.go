@@ -69,7 +69,7 @@ func fixedHost() Host {
 	ws := "/home/u/" + ugly
 	return Host{
 		UID: 1000, GID: 1000, Home: "/home/u", RuntimeDir: "/run/user/1000", CacheDir: "/home/u/.cache/lazaret",
-		Workspace: ws, DataRoot: "/home/u/state", Platform: "linux/amd64", Lazaret: "/usr/bin/lazaret",
+		Workspace: ws, DataRoot: "/home/u/state", ProfileDir: "/home/u/state/my_agent", Platform: "linux/amd64", Lazaret: "/usr/bin/lazaret",
 		Podman: Tool{"/usr/bin/podman", "4.3.1"}, Runsc: Tool{"/usr/bin/runsc", "release-20260905.0"},
 		TermEnv: map[string]string{"TERM": "xterm"},
 		Environ: []string{"HOME=/home/u"},
@@ -186,7 +186,6 @@ func TestResolveRefuses(t *testing.T) {
 		{"another platform", "", "this machine is linux/arm64", other, options()},
 		{"a socket path too long", "", "more than the 107", deep, options()},
 		{"other helpers", `allow_hosts = ["x.example"]`, "sha256:b", fixedHost(), foreign},
-		{"what would be lost", `persistent_dirs = ["/root"]`, "cannot keep /root", fixedHost(), options()},
 	} {
 		if _, err := Resolve(locked(t, base+tc.config), "my_agent", tc.host, tc.opts); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want …%s…", tc.name, err, tc.want)

@@ -84,7 +84,7 @@ func (h Host) checkReach(n lock.PathNeed, s Source, p string) error {
 	if h.SocketDir != "" && touch(s.Path, h.SocketDir) {
 		return refuse("choose another escalation.socket_dir", "%s: it and escalation.socket_dir contain one another", where)
 	}
-	if within(s.Path, p) && s.Path != p {
+	if p != "" && within(s.Path, p) && s.Path != p {
 		return nil
 	}
 	owned := append(h.own(), own{name: "storage.data_root", dir: h.DataRoot})

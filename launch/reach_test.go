@@ -22,7 +22,7 @@ func reachHost(t *testing.T) Host {
 		}
 	}
 	env := map[string]string{"PATH": home + "/.local/bin:relative:/usr/bin:" + home + "/ws/node/bin"}
-	h := Host{Home: home, Workspace: home + "/ws", DataRoot: home + "/data", RuntimeDir: home + "/run", Lazaret: "/usr/bin/lazaret"}
+	h := Host{Home: home, Workspace: home + "/ws", DataRoot: home + "/data", ProfileDir: home + "/data/p", RuntimeDir: home + "/run", Lazaret: "/usr/bin/lazaret"}
 	h.ownDirs(Env{Getenv: func(k string) string { return env[k] }})
 	return h
 }

@@ -47,6 +47,7 @@ func Leads(f *lock.File, profile string, e Env) ([]Lead, State, error) {
 	if h.DataRoot, err = dataRoot(needs.DataRoot, h); err != nil {
 		return nil, State{}, err
 	}
+	h.ProfileDir = filepath.Join(h.DataRoot, stateName(f.Profiles[profile].State, profile, h.Workspace))
 	if h.Sources, err = sources(needs, profile, h); err != nil {
 		return nil, State{}, err
 	}
@@ -77,7 +78,7 @@ func (h Host) Leads(f *lock.File, profile string) []Lead {
 		if fi, err := os.Lstat(s.Path); err == nil {
 			l.Socket = fi.Mode().Type() == fs.ModeSocket
 		}
-		if s.Dir && !within(s.Path, h.Workspace) && !within(s.Path, filepath.Join(h.DataRoot, profile)) {
+		if s.Dir && !within(s.Path, h.Workspace) && !within(s.Path, h.ProfileDir) {
 			l.Inside = socketsIn(s.Path)
 		}
 		out = append(out, l)
@@ -115,7 +116,7 @@ func (h Host) State(f *lock.File, profile string) State {
 		if m.Kind != lock.KindOverlay && !strings.HasPrefix(m.From, "{profile_dir}/") {
 			continue
 		}
-		s := State{Dir: filepath.Join(h.DataRoot, profile)}
+		s := State{Dir: h.ProfileDir}
 		entries, err := os.ReadDir(s.Dir)
 		s.Known = err == nil && len(entries) > 0
 		return s

@@ -134,7 +134,7 @@ func (r *run) startHelper(ctx context.Context, conf string) (err error) {
 		child := r.session.Child()
 		stdio = [3]*os.File{child, child, child}
 	}
-	r.helper, err = startHelper(ctx, r.plan.Host, r.claim, conf, stdio, r.session != nil)
+	r.helper, err = startHelper(ctx, r.plan.Host, r.claim, conf, stdio, r.session != nil, r.plan.held.file)
 	if err == nil {
 		r.attend.helper.Store(r.helper)
 	}
@@ -163,13 +163,15 @@ func (r *run) do(ctx context.Context, s step.Step, in step.Values) (step.Values,
 		}
 		r.attend.phase.Store(PhaseRunning)
 	}
-	return r.helper.do(ctx, s.Op, in)
+	out, err := r.helper.do(ctx, s.Op, in)
+	r.tell(s, out)
+	return out, err
 }
 
 func (r *run) undo(ctx context.Context, u step.Undo) error {
 	x := undoer{
 		record: r.claim.Record, runs: filepath.Dir(r.claim.dir), cache: r.plan.Host.CacheDir, podman: r.plan.Engine, router: podman.Engine{Podman: r.plan.Host.Podman.Path, Runsc: r.plan.Host.Runc.Path},
-		env: hostEnviron(r.plan.Host.Environ, r.claim.dir), helper: r.helper,
+		env: hostEnviron(r.plan.Host.Environ, r.claim.dir), lazaret: r.plan.Host.Lazaret, helper: r.helper,
 	}
 	return x.undo(ctx, u)
 }
@@ -202,10 +204,11 @@ func (r *run) down(ctx context.Context) error {
 	}
 	if err := errors.Join(errs...); err != nil {
 		// The record stays, so that "lazaret clean" can try again.
+		r.plan.held.drop()
 		r.claim.close()
 		return errors.Join(&LeftoverError{r.claim.ID, err}, terr)
 	}
-	return errors.Join(r.claim.remove(), terr)
+	return errors.Join(r.plan.held.release(), r.claim.remove(), terr)
 }
 
 // LeftoverError is a teardown that could not undo everything.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"lazaret/internal/proc"
 	"lazaret/internal/step"
+	"lazaret/overlay"
 )
 
 // server is the helper's end of the conversation.
@@ -28,6 +30,8 @@ type server struct {
 	cancels    map[int]context.CancelFunc
 	containers []container // started, and perhaps still there, oldest first
 	requests   sync.WaitGroup
+
+	mounts overlay.Mounts
 }
 
 // container is one that the helper started, with what removes it.
@@ -42,8 +46,9 @@ type container struct {
 // already held. It returns when nothing is left.
 func ServeHelper(conn, lock *os.File, stdio [3]*os.File) error {
 	// The descriptors came through exec; what we start must not keep them.
-	unix.CloseOnExec(int(conn.Fd()))
-	unix.CloseOnExec(int(lock.Fd()))
+	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("keeping descriptors: %w", err)
+	}
 	// A hang-up of the terminal or a Ctrl-C is for lazaret to act upon, which
 	// tells us by ending conn. Caught, not ignored: podman would inherit that.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM)
@@ -94,6 +99,9 @@ func (s *server) perform(ctx context.Context, r request) (step.Values, error) {
 	if r.Kind == kindRemove {
 		return nil, s.remove(ctx, r.Name)
 	}
+	if r.Kind == kindUnmount {
+		return nil, s.mounts.Down(r.Name)
+	}
 	op, err := decodeOp(r.Kind, r.Op)
 	if err != nil {
 		return nil, err
@@ -103,9 +111,13 @@ func (s *server) perform(ctx context.Context, r request) (step.Values, error) {
 		s.containers = append(s.containers, c.container())
 		s.mu.Unlock()
 	}
-	if sb, ok := op.(Sandbox); ok {
-		sb.stdio = s.stdio
-		op = sb
+	switch o := op.(type) {
+	case Sandbox:
+		o.stdio = s.stdio
+		op = o
+	case Overlay:
+		o.mounts = &s.mounts
+		op = o
 	}
 	return op.Do(ctx, r.In)
 }
@@ -146,7 +158,8 @@ func (s *server) remove(ctx context.Context, name string) error {
 
 // end takes down what is left once lazaret is gone or done: first the
 // requests under way, then the containers, newest first: the sandbox before
-// its router. The mounts go with the process.
+// its router. Mounts go with the process, but those that another process
+// serves, which would keep the namespace.
 func (s *server) end() error {
 	s.mu.Lock()
 	for _, cancel := range s.cancels {
@@ -173,5 +186,5 @@ func (s *server) end() error {
 		}
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.mounts.Close())...)
 }

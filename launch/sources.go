@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"lazaret/escalate"
 	"lazaret/lock"
@@ -62,7 +61,7 @@ func sources(needs lock.Needs, profile string, h Host) (map[string]Source, error
 func tokens(profile string, h Host) config.Tokens {
 	return config.Tokens{
 		ProfileName:  profile,
-		ProfileDir:   filepath.Join(h.DataRoot, profile),
+		ProfileDir:   h.ProfileDir,
 		WorkspaceDir: h.Workspace,
 		RuntimeDir:   h.RuntimeDir,
 		Home:         h.Home,

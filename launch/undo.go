@@ -24,6 +24,9 @@ const (
 	undoTree      = "tree"      // remove a tree of lazaret's own below the cache directory
 	undoSocket    = "socket"    // remove the run's socket
 	undoGitStore  = "git-store" // remove what a run's git directories were made of
+	undoOverlay   = "overlay"   // unmount a persistent directory
+	undoUnmount   = "image"     // unmount the image
+	undoDiscard   = "discard"   // remove the run's own directory in data_root
 )
 
 // Roots that an undo may name.
@@ -43,6 +46,8 @@ type undoer struct {
 	podman podman.Engine // of the sandbox
 	router podman.Engine // of its router
 	env    []string
+	// lazaret is this program, to be started again in podman's namespace.
+	lazaret string
 	// helper, when set, removes containers where they were made.
 	helper *helper
 }
@@ -79,6 +84,10 @@ func (u *undoer) undo(ctx context.Context, x step.Undo) error {
 			return fmt.Errorf("refusing to remove %q, which is not of this run", x.Name)
 		}
 		return removeStore(u.record.DataRoot, x.Name)
+	}
+	switch x.Kind {
+	case undoOverlay, undoUnmount, undoDiscard:
+		return u.undoState(ctx, x)
 	}
 	return fmt.Errorf("refusing an undo of unknown kind %q", x.Kind)
 }

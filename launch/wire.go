@@ -18,13 +18,14 @@ type request struct {
 	Kind   string          `json:"kind"` // opKinds, or one of the below
 	Op     json.RawMessage `json:"op,omitempty"`
 	In     step.Values     `json:"in,omitempty"`
-	Name   string          `json:"name,omitempty"`   // kindRemove: the container
+	Name   string          `json:"name,omitempty"`   // kindRemove: the container; kindUnmount: the overlay's key
 	Cancel int             `json:"cancel,omitempty"` // kindCancel: the request
 }
 
 const (
-	kindRemove = "remove"
-	kindCancel = "cancel"
+	kindRemove  = "remove"
+	kindUnmount = "unmount"
+	kindCancel  = "cancel"
 )
 
 // reply answers one request. Reply 0 says that the helper is there.
@@ -82,6 +83,14 @@ func opKind(op step.Op) (string, error) {
 		return "certificates", nil
 	case Still:
 		return "still", nil
+	case ImageRoot:
+		return "image-root", nil
+	case ImageUnmount:
+		return "image-unmount", nil
+	case Overlay:
+		return "overlay", nil
+	case Discard:
+		return "discard", nil
 	}
 	return "", fmt.Errorf("%T is not an operation of the helper", op)
 }
@@ -110,6 +119,14 @@ func decodeOp(kind string, raw json.RawMessage) (step.Op, error) {
 		return decode[Certificates](raw)
 	case "still":
 		return decode[Still](raw)
+	case "image-root":
+		return decode[ImageRoot](raw)
+	case "image-unmount":
+		return decode[ImageUnmount](raw)
+	case "overlay":
+		return decode[Overlay](raw)
+	case "discard":
+		return decode[Discard](raw)
 	}
 	return nil, fmt.Errorf("the helper knows no operation %q", kind)
 }

@@ -34,3 +34,15 @@ func newHelperCmd() *cobra.Command {
 func notByHand(command string) error {
 	return hinted{fmt.Errorf("%s is started by lazaret, not by hand", command), `run "lazaret launch"`}
 }
+
+// newDiscardCmd is not for people: "lazaret clean" starts it in podman's
+// namespace, where alone the files of a sandbox can be removed.
+func newDiscardCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:    launch.DiscardCommand + " DATA_ROOT RUN",
+		Short:  "Remove a run's own directory in data_root (started by clean)",
+		Hidden: true,
+		Args:   cobra.ExactArgs(2),
+		RunE:   func(_ *cobra.Command, args []string) error { return launch.DiscardRun(args[0], args[1]) },
+	}
+}

@@ -174,6 +174,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 		w.event,
 		guard.event,
 		denied.event,
+		func(e step.Event) { told(talk, w, e) },
 	}
 	status, err := plan.Run(ctx, launch.IO{
 		Stdin: stdin, Stdout: stdout, Stderr: stderr, Terminal: terminalPath, Clipboard: o.clipboard,
@@ -194,6 +195,14 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 		fmt.Fprintf(talk, "lazaret: note: %v\n", launch.ErrStopped)
 	}
 	return status, unlessSignalled(ctx, err)
+}
+
+// told says what a person should know before the sandbox starts.
+func told(talk io.Writer, w *waiting, e step.Event) {
+	if e.Kind == step.Told {
+		w.bar.clear()
+		fmt.Fprintf(talk, "lazaret: note: %s\n", e.Attr["text"])
+	}
 }
 
 // agreed returns once the person has agreed to the lock, now or before.

@@ -91,6 +91,7 @@ func newRootCmd(d *deps) *cobra.Command {
 		newRelayCmd(),
 		newCleanCmd(d),
 		newHelperCmd(),
+		newDiscardCmd(),
 		newVersionCmd(),
 		newEscalateCmd(d),
 		newEscalateHelpCmd(),

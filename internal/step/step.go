@@ -70,6 +70,7 @@ const (
 	Failed = "failed" // the step failed
 	Undone = "undone" // one undo was performed
 	Notice = "notice" // something a person should know
+	Told   = "told"   // something a person should know before the sandbox starts
 	Denied = "denied" // the sandbox tried what it may not
 	Asked  = "asked"  // the sandbox asked for a command of the host's
 )

@@ -1,0 +1,142 @@
+package overlay
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// hidesMost bounds the list of a record.
+const hidesMost = 1000
+
+// drift finds which files of the layer stand before files of the new image
+// that are not what they were in the old one: the image's correction does not
+// arrive, or a database does not say what is installed.
+func (b *builder) drift(old string) error {
+	var was *os.File
+	if old != "" {
+		root, err := openDir(unix.AT_FDCWD, old, 0)
+		if err != nil {
+			return err
+		}
+		defer root.Close()
+		was, err = imageDir(root, b.Path)
+		var e *Error
+		if err != nil && !errors.As(err, &e) {
+			return err
+		}
+		if was != nil {
+			defer was.Close()
+		}
+	}
+	now := b.lower[len(b.lower)-1]
+	return walk(b.upper, b.now.Driver, func(n node) error {
+		if n.gone || isDir(n.st) {
+			return nil
+		}
+		hidden, hst, err := under(now, n.path)
+		if err != nil || hidden == nil {
+			return err
+		}
+		defer hidden.Close()
+		if was == nil {
+			if old == "" {
+				b.now.Unsure++
+				return nil
+			}
+			b.hide(n.path) // the directory is new in the image
+			return nil
+		}
+		before, bst, err := under(was, n.path)
+		if err != nil {
+			return err
+		}
+		if before != nil {
+			defer before.Close()
+			same, err := sameFile(before, bst, hidden, hst)
+			if err != nil || same {
+				return err
+			}
+		}
+		b.hide(n.path)
+		return nil
+	})
+}
+
+func (b *builder) hide(path string) {
+	if len(b.now.Hides) == hidesMost {
+		b.now.HidesMore++
+		return
+	}
+	b.now.Hides = append(b.now.Hides, path)
+}
+
+// sameFile tells whether two files of images are the same: times do not count,
+// which a build sets as it likes.
+func sameFile(a *os.File, ast unix.Stat_t, b *os.File, bst unix.Stat_t) (bool, error) {
+	if ast.Mode != bst.Mode || ast.Uid != bst.Uid || ast.Gid != bst.Gid {
+		return false, nil
+	}
+	switch ast.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		if ast.Size != bst.Size {
+			return false, nil
+		}
+		return sameContent(a, b)
+	case unix.S_IFLNK:
+		x, xerr := readlink(a)
+		y, yerr := readlink(b)
+		return x == y, errors.Join(xerr, yerr)
+	}
+	return ast.Rdev == bst.Rdev, nil
+}
+
+func readlink(f *os.File) (string, error) {
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(fd(f), "", buf)
+	if err != nil {
+		return "", err
+	}
+	return string(buf[:n]), nil
+}
+
+// reopen opens for reading what was opened as a place only: a regular file.
+func reopen(f *os.File) (*os.File, error) {
+	n, err := unix.Open(self(f), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: f.Name(), Err: err}
+	}
+	return os.NewFile(uintptr(n), f.Name()), nil
+}
+
+func sameContent(a, b *os.File) (bool, error) {
+	x, err := reopen(a)
+	if err != nil {
+		return false, err
+	}
+	defer x.Close()
+	y, err := reopen(b)
+	if err != nil {
+		return false, err
+	}
+	defer y.Close()
+	p, q := make([]byte, 64<<10), make([]byte, 64<<10)
+	for {
+		n, err := io.ReadFull(x, p)
+		m, merr := io.ReadFull(y, q)
+		if n != m || !bytes.Equal(p[:n], q[:m]) {
+			return false, nil
+		}
+		switch {
+		case err == nil && merr == nil:
+			continue
+		case (err == io.EOF || err == io.ErrUnexpectedEOF) && err == merr:
+			return true, nil
+		}
+		return false, errors.Join(err, merr)
+	}
+}

@@ -1,0 +1,153 @@
+package overlay
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// deepest is how deep a layer may be to be walked through.
+const deepest = 1500
+
+// node is one name in an upper layer.
+type node struct {
+	path string // below the layer, "usr/bin/x"
+	name string // in its directory
+	dir  *os.File
+	st   unix.Stat_t
+	gone bool // a whiteout: the image's file of that path is deleted
+	// opaque: a directory that shows nothing of the image's.
+	opaque bool
+}
+
+func (n node) kind() uint32 { return n.st.Mode & unix.S_IFMT }
+
+// self is a path that leads to the node itself, whatever it is.
+func (n node) self() string { return self(n.dir) + "/" + n.name }
+
+// walk calls f for everything in a layer, names in order, a directory before
+// what is in it. It follows no link.
+func walk(layer *os.File, driver string, f func(node) error) error {
+	return walkDir(layer, "", driver, f, 0)
+}
+
+func walkDir(dir *os.File, at, driver string, f func(node) error, depth int) error {
+	if depth > deepest {
+		return fmt.Errorf("%s: more than %d directories deep", show(at[:100]+"…"), deepest)
+	}
+	names, err := list(dir)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		n, skip, err := look(dir, at, name, driver)
+		if errors.Is(err, fs.ErrNotExist) || skip {
+			continue // the sandbox may be running
+		}
+		if err != nil {
+			return err
+		}
+		if err := f(n); err != nil {
+			return err
+		}
+		if n.gone || !isDir(n.st) {
+			continue
+		}
+		sub, err := openDir(fd(dir), name, beneath|unix.RESOLVE_NO_XDEV)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = walkDir(sub, n.path+"/", driver, f, depth+1)
+		sub.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Marks of fuse-overlayfs. With the kernel's driver, they are names like others.
+const (
+	whPrefix = ".wh."
+	whOpaque = ".wh..wh..opq"
+)
+
+// look reads what a name in a layer stands for.
+func look(dir *os.File, at, name, driver string) (n node, skip bool, err error) {
+	n = node{path: at + name, name: name, dir: dir}
+	if n.st, err = lstat(dir, name); err != nil {
+		return n, false, err
+	}
+	if driver == Fuse && strings.HasPrefix(name, whPrefix) {
+		if strings.HasPrefix(name, whPrefix+whPrefix) {
+			return n, true, nil // a mark of the directory's
+		}
+		n.path, n.gone = at+strings.TrimPrefix(name, whPrefix), true
+		return n, false, nil
+	}
+	switch n.kind() {
+	case unix.S_IFCHR:
+		n.gone = n.st.Rdev == 0
+	case unix.S_IFDIR:
+		n.opaque, err = isOpaque(n, driver)
+	}
+	return n, false, err
+}
+
+func isOpaque(n node, driver string) (bool, error) {
+	attrs := []string{"user.overlay.opaque"}
+	if driver == Fuse {
+		attrs = append(attrs, "user.fuseoverlayfs.opaque", "trusted.overlay.opaque")
+		sub, err := openDir(fd(n.dir), n.name, beneath)
+		if err != nil {
+			return false, err
+		}
+		defer sub.Close()
+		for _, mark := range []string{whOpaque, ".wh..opq"} {
+			if _, err := lstat(sub, mark); err == nil {
+				return true, nil
+			}
+		}
+	}
+	for _, a := range attrs {
+		var v [4]byte
+		if n, err := unix.Lgetxattr(n.self(), a, v[:]); err == nil && n == 1 && v[0] == 'y' {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// under looks at the same path in a lower directory; nil: it has none.
+func under(lower *os.File, path string) (*os.File, unix.Stat_t, error) {
+	f, err := openAt(fd(lower), path, unix.O_PATH|unix.O_NOFOLLOW, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS)
+	if errors.Is(err, unix.ELOOP) {
+		// The last part itself may be a link.
+		i := strings.LastIndexByte(path, '/')
+		parent, perr := openDir(fd(lower), "./"+path[:max(i, 0)], unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS)
+		if perr != nil {
+			return nil, unix.Stat_t{}, nil
+		}
+		defer parent.Close()
+		var fdn int
+		fdn, err = unix.Openat(fd(parent), path[i+1:], unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		f = os.NewFile(uintptr(fdn), path)
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return nil, unix.Stat_t{}, nil
+	}
+	if err != nil {
+		return nil, unix.Stat_t{}, err
+	}
+	st, err := stat(f)
+	return f, st, err
+}
