@@ -217,22 +217,27 @@ func (b *builder) probe(ctx context.Context, driver string) error {
 			d.end()
 		}
 	}()
-	return try(top)
+	return try(top, driver)
 }
 
 // try does what package managers do.
-func try(top *os.File) error {
+func try(top *os.File, driver string) error {
 	m, err := openDir(fd(top), "merged", beneath)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
 	at := self(m)
-	if err := errors.Join(
-		os.Remove(at+"/d/f"), os.Remove(at+"/d"), os.Mkdir(at+"/d", 0o755), os.Remove(at+"/g"),
-		os.WriteFile(at+"/new", []byte("x"), 0o644), os.Rename(at+"/new", at+"/g"), os.Remove(at+"/g"),
-	); err != nil {
+	if err := errors.Join(os.Remove(at+"/d/f"), os.Remove(at+"/d"), os.Mkdir(at+"/d", 0o755), os.Remove(at+"/g")); err != nil {
 		return err
+	}
+	// Where a new file is put in the place of the image's and then deleted, all
+	// releases of fuse-overlayfs up to 1.10 at least show the image's again.
+	// That is no reason to have no state at all.
+	if driver != Fuse {
+		if err := errors.Join(os.WriteFile(at+"/new", []byte("x"), 0o644), os.Rename(at+"/new", at+"/g"), os.Remove(at+"/g")); err != nil {
+			return err
+		}
 	}
 	left, err := os.ReadDir(at + "/d")
 	if _, gerr := os.Lstat(at + "/g"); err != nil || len(left) > 0 || !errors.Is(gerr, fs.ErrNotExist) {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -53,6 +54,9 @@ func setupE2E(env *testscript.Env) error {
 		env.Setenv(k, os.Getenv(k))
 	}
 	env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
+	// What persists belongs to subordinate ids, which only podman's namespace
+	// may remove.
+	env.Defer(func() { exec.Command("podman", "unshare", "rm", "-rf", filepath.Join(env.WorkDir, "data")).Run() })
 	return nil
 }
 
@@ -156,6 +160,7 @@ socket_dir = "{runtime_dir}/lazaret"
 [profiles.shell]
 image = "builtin:shell"
 env = { SECRET = "env:E2E_SECRET?" }
+persistent_dirs = ["/root", "/etc"]
 volumes = [{ host = "{profile_dir}/cache", container = "/cache" }]
 `, data)
 }

@@ -93,6 +93,7 @@ func newSandboxed(t *testing.T) *sandboxed { return newSandboxedWith(t, shellCon
 // config for a data directory.
 func newSandboxedWith(t *testing.T, config func(data string) string) *sandboxed {
 	dir := t.TempDir()
+	t.Cleanup(func() { exec.Command("podman", "unshare", "rm", "-rf", filepath.Join(dir, "data")).Run() })
 	s := &sandboxed{t: t, ws: filepath.Join(dir, "ws")}
 	var err error
 	if s.self, err = exec.LookPath("lazaret"); err != nil {
@@ -153,6 +154,9 @@ func (s *sandboxed) host() string {
 			}
 			fi, _ := d.Info()
 			fmt.Fprintf(&b, "%s %s\n", path, fi.Mode())
+			if strings.HasSuffix(path, "_changes") {
+				return fs.SkipDir // what persists
+			}
 			return nil
 		})
 	}
@@ -160,7 +164,7 @@ func (s *sandboxed) host() string {
 	for _, p := range procs {
 		line, _ := os.ReadFile(p)
 		text := strings.ReplaceAll(string(line), "\x00", " ")
-		if strings.Contains(text, launch.HelperCommand) || strings.Contains(text, "runsc") || strings.Contains(text, "conmon") {
+		if strings.Contains(text, launch.HelperCommand) || strings.Contains(text, "runsc") || strings.Contains(text, "conmon") || strings.Contains(text, "fuse-overlayfs") {
 			fi, err := os.Stat(filepath.Dir(p))
 			if err == nil && ownerOf(fi) == os.Getuid() {
 				fmt.Fprintf(&b, "process %s\n", text)
@@ -186,7 +190,25 @@ func (s *sandboxed) settled(before string) string {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	return fmt.Sprintf("before:\n%safter:\n%s", before, now)
+	return difference(before, now)
+}
+
+// difference shows the lines that only one of two texts has.
+func difference(before, now string) string {
+	var b strings.Builder
+	only := func(sign, text, other string) {
+		for _, line := range strings.Split(text, "\n") {
+			if !slices.Contains(strings.Split(other, "\n"), line) {
+				fmt.Fprintf(&b, "%s %s\n", sign, line)
+			}
+		}
+	}
+	only("-", before, now)
+	only("+", now, before)
+	if b.Len() == 0 {
+		return fmt.Sprintf("before:\n%safter:\n%s", before, now) // the order, or how often
+	}
+	return b.String()
 }
 
 // steps are the names of the plan's steps.
@@ -231,7 +253,21 @@ func TestFaultTable(t *testing.T) {
 	if len(steps) < 5 {
 		t.Fatalf("only %d steps: %v", len(steps), steps)
 	}
+	if only := os.Getenv("LAZARET_FAULT_STEPS"); only != "" {
+		steps = strings.Split(only, ",")
+	}
 	s.faults(before, steps)
+}
+
+// TestFaultFuse does the same to the steps that a fuse-overlayfs changes: its
+// daemon would live on, and hold the dead helper's mounts.
+func TestFaultFuse(t *testing.T) {
+	needE2E(t)
+	s := newSandboxedWith(t, func(data string) string {
+		return strings.Replace(shellConfig(data), "[network]", "overlay = \"fuse-overlayfs\"\n[network]", 1)
+	})
+	before := s.host()
+	s.faults(before, []string{"overlay /root", "sandbox"})
 }
 
 // faults makes each of the steps fail in every way.
