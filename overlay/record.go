@@ -88,6 +88,7 @@ func readJSON(dir *os.File, name string, into any) error {
 }
 
 // writeJSON replaces a file of a directory, whole and for good, or not at all.
+// Whatever kills it leaves no half-made file: until it is whole, it has no name.
 func writeJSON(dir *os.File, name string, v any) error {
 	data, err := json.MarshalIndent(v, "", "\t")
 	if err != nil {
@@ -95,12 +96,16 @@ func writeJSON(dir *os.File, name string, v any) error {
 	}
 	tmp := ".new-" + name
 	unix.Unlinkat(fd(dir), tmp, 0)
-	f, err := openAtCreate(dir, tmp)
+	f, nameless, err := create(dir, tmp)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(append(data, '\n'))
-	err = errors.Join(err, f.Sync(), f.Close())
+	err = errors.Join(err, f.Sync())
+	if err == nil && nameless {
+		err = unix.Linkat(unix.AT_FDCWD, self(f), fd(dir), tmp, unix.AT_SYMLINK_FOLLOW)
+	}
+	err = errors.Join(err, f.Close())
 	if err == nil {
 		err = unix.Renameat(fd(dir), tmp, fd(dir), name)
 	}
@@ -111,12 +116,18 @@ func writeJSON(dir *os.File, name string, v any) error {
 	return syncDir(dir)
 }
 
-func openAtCreate(dir *os.File, name string) (*os.File, error) {
-	fd, err := unix.Openat(fd(dir), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return nil, &fs.PathError{Op: "create", Path: name, Err: err}
+// create makes a file without a name, or with one where the file system knows
+// no others.
+func create(dir *os.File, name string) (f *os.File, nameless bool, err error) {
+	n, err := unix.Openat(fd(dir), ".", unix.O_WRONLY|unix.O_TMPFILE|unix.O_CLOEXEC, 0o600)
+	if err == nil {
+		return os.NewFile(uintptr(n), name), true, nil
 	}
-	return os.NewFile(uintptr(fd), name), nil
+	n, err = unix.Openat(fd(dir), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, false, &fs.PathError{Op: "create", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(n), name), false, nil
 }
 
 func syncDir(dir *os.File) error {
