@@ -59,7 +59,7 @@ var commands = map[string][]string{
 	"for-each-ref":     nil,
 	"fsck":             nil,
 	"hash-object":      {"--no-filters"},
-	"index-pack":       {"--strict", "--fsck-objects"},
+	"index-pack":       {"--fsck-objects"},
 	"ls-files":         nil,
 	"ls-tree":          nil,
 	"merge-base":       nil,
@@ -70,7 +70,7 @@ var commands = map[string][]string{
 	"rev-list":         nil,
 	"rev-parse":        nil,
 	"symbolic-ref":     nil,
-	"unpack-objects":   {"--strict"},
+	"unpack-objects":   {"-q"},
 	"update-index":     nil, // from --index-info, bits only; see check
 	"update-ref":       nil,
 	"var":              nil,
@@ -98,7 +98,7 @@ var pins = []string{
 	"protocol.http.allow=never", "protocol.https.allow=never", "protocol.ext.allow=never",
 	"fetch.prune=false", "fetch.pruneTags=false", "fetch.writeCommitGraph=false", "fetch.recurseSubmodules=false", "transfer.bundleURI=false",
 	"submodule.recurse=false", "diff.ignoreSubmodules=all", "diff.submodule=short", "status.submoduleSummary=false",
-	"gc.auto=0", "maintenance.auto=false", "color.ui=false", "advice.objectNameWarning=false",
+	"core.filesRefLockTimeout=1000", "core.packedRefsTimeout=1000", "core.fsync=default", "gc.auto=0", "maintenance.auto=false", "color.ui=false", "advice.objectNameWarning=false",
 }
 
 // environment is fixed: whatever GIT_ variable the person has set stays out.

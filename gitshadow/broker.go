@@ -1,0 +1,395 @@
+package gitshadow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// refsPerRun bounds how many refs one run may bring or have kept.
+const refsPerRun = 500
+
+// Broker brings home what a sandbox wrote to its store: it copies what is new
+// into a repository of lazaret's own, has git check it there, writes it to the
+// host's objects and moves what the policy lets it move, by compare and swap.
+// Everything else waits under refs/lazaret/held/ for a yes.
+type Broker struct {
+	Store   Store
+	Program string // git
+	// Live, when set, opens the git directory that the sandbox has in memory:
+	// after "git gc" or "git pack-refs" its refs are only there.
+	Live func() (*os.File, error)
+	// Tell, when set, hears of each Note as it happens.
+	Tell func(Note)
+
+	mu     sync.Mutex
+	origin Origin
+	given  map[string]string
+	done   map[string]Decision // by ref: what became of its latest value
+	moved  map[string]string   // by the host's ref: what it was last moved to
+	home   map[string]bool     // objects that the host was given
+	failed map[string]failure  // by ref: what could not be brought home
+	notes  map[string]Note     // by ref and verdict: the latest
+	order  []string
+	odd    map[string]bool // told already
+}
+
+// failure is a ref's value that could not be brought home, and how often that
+// was tried.
+type failure struct {
+	id    string
+	times int
+}
+
+// triesMost is how often something is tried while the sandbox runs: it costs
+// the host a copy each time.
+const triesMost = 3
+
+// Note is what became of one ref, or of none where Ref is "".
+type Note struct {
+	Decision
+	Was     string // Arrive: where the host's ref was; "" where there was none
+	Commits int    // beyond what the host had
+	Err     string // it could not be brought home
+}
+
+func (b *Broker) begin() error {
+	if b.done != nil {
+		return nil
+	}
+	o, err := b.Store.Origin()
+	if err != nil {
+		return err
+	}
+	if b.given, err = b.Store.given(o.Repo.ObjectFormat); err != nil {
+		return err
+	}
+	b.origin = o
+	b.done, b.moved, b.home = map[string]Decision{}, map[string]string{}, map[string]bool{}
+	b.notes, b.odd, b.failed = map[string]Note{}, map[string]bool{}, map[string]failure{}
+	return nil
+}
+
+// Pass brings home what is new. An error means that something is not home
+// that may be later; Notes say what.
+func (b *Broker) Pass(ctx context.Context) error { return b.pass(ctx, false) }
+
+// Last is the pass after the sandbox has ended. An error means that something
+// in the store is not home.
+func (b *Broker) Last(ctx context.Context) error { return b.pass(ctx, true) }
+
+func (b *Broker) pass(ctx context.Context, last bool) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.begin(); err != nil {
+		return err
+	}
+	dir, err := openBeneath(b.Store.Dir)
+	if err != nil {
+		return fmt.Errorf("reading the git store: %w", err)
+	}
+	defer dir.close()
+	refs, err := b.refs(dir)
+	if err != nil {
+		return fmt.Errorf("reading the sandbox's refs: %w", err)
+	}
+	var changed []string
+	for _, name := range slices.Sorted(maps.Keys(refs)) {
+		was := b.given[name]
+		if d, known := b.done[name]; known {
+			was = d.ID
+		}
+		switch f := b.failed[name]; {
+		case was == refs[name], !last && (name == stash || name == detached):
+		case !last && f.id == refs[name] && f.times >= triesMost:
+		default:
+			changed = append(changed, name)
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	g := hostGit(b.Program, b.origin.Repo)
+	host, err := readHost(ctx, g)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range changed {
+		if len(b.done) >= refsPerRun && b.done[name].ID == "" {
+			b.oddity("more than "+fmt.Sprint(refsPerRun)+" branches and tags", "")
+			errs = append(errs, errTooManyRefs)
+			break
+		}
+		p := Policy{Profile: b.origin.Profile, Run: b.origin.Run, Given: b.given, Host: host}
+		if err := b.one(ctx, g, dir, p, p.Decide(name, refs[name])); err != nil {
+			errs = append(errs, err)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// refs reads what refs the sandbox has: those in files, and those in its packed-refs.
+func (b *Broker) refs(dir *beneath) (map[string]string, error) {
+	format := b.origin.Repo.ObjectFormat
+	all := map[string]string{}
+	if b.Live != nil {
+		f, err := b.Live()
+		if err != nil {
+			return nil, err
+		}
+		live, err := beneathFile(f)
+		f.Close()
+		if err != nil {
+			return nil, err
+		}
+		defer live.close()
+		text, err := live.read("packed-refs", packedMax)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			b.oddity("packed-refs", err.Error())
+		} else if err == nil {
+			packed, odd, err := parsePacked(text, format, givenMost)
+			if err != nil {
+				b.oddity("packed-refs", err.Error())
+			}
+			if odd > 0 {
+				b.oddity("packed-refs", fmt.Sprintf("%d names that no ref has", odd))
+			}
+			all = packed
+		}
+		// A commit on no branch is kept, too: it has no other name.
+		if text, err := live.read("HEAD", refFileSize); err == nil {
+			if _, id := headOf(text, format); id != "" {
+				all[detached] = id
+			}
+		}
+	}
+	loose, odd, err := looseRefs(dir, format)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range odd {
+		b.oddity(name, "it is no ref")
+	}
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, loose)
+	return all, nil
+}
+
+// oddity tells once of something in the store that is not what git makes.
+func (b *Broker) oddity(name, why string) {
+	if len(b.odd) < 100 && !b.odd[name] {
+		b.odd[name] = true
+		b.note(Note{Decision: Decision{Verdict: Never, Ref: name, Why: why}})
+	}
+}
+
+func (b *Broker) note(n Note) {
+	key := fmt.Sprint(n.Ref, "\x00", n.Verdict, n.Err != "")
+	was, known := b.notes[key]
+	if !known {
+		b.order = append(b.order, key)
+	} else {
+		n.Was, n.Commits = was.Was, n.Commits+was.Commits
+	}
+	b.notes[key] = n
+	if b.Tell != nil {
+		b.Tell(n)
+	}
+}
+
+// Notes tells what became of everything so far: one note a ref and verdict.
+func (b *Broker) Notes() (out []Note) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, key := range b.order {
+		n := b.notes[key]
+		if n.Err != "" && b.done[n.Ref].ID == n.ID && b.done[n.Ref].Verdict != Never {
+			continue // it came after all
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// one carries out one decision.
+func (b *Broker) one(ctx context.Context, g Git, dir *beneath, p Policy, d Decision) error {
+	switch d.Verdict {
+	case Nothing:
+		b.done[d.Ref] = d
+		return nil
+	case Never:
+		b.done[d.Ref] = d
+		b.note(Note{Decision: d})
+		return nil
+	}
+	n := Note{Decision: d}
+	err := b.bring(ctx, g, dir, p, &n)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		f := failure{n.ID, 1}
+		if b.failed[n.Ref].id == n.ID {
+			f.times = b.failed[n.Ref].times + 1
+		}
+		b.failed[n.Ref] = f
+		n.Err = err.Error()
+		b.note(n)
+		return fmt.Errorf("%s: %w", show(d.Ref), err)
+	}
+	b.done[d.Ref] = n.Decision
+	delete(b.failed, d.Ref)
+	if n.Verdict != Nothing {
+		b.note(n)
+	}
+	return nil
+}
+
+// bring copies, checks and delivers what a ref leads to, and moves a ref of the
+// host's to it.
+func (b *Broker) bring(ctx context.Context, g Git, dir *beneath, p Policy, n *Note) error {
+	if err := b.deliver(ctx, dir, p, n.ID); err != nil {
+		return err
+	}
+	if kind, err := g.Line(ctx, "cat-file", "-t", n.ID); err != nil || kind != "commit" && !strings.HasPrefix(n.Ref, "refs/tags/") {
+		return errors.Join(err, fmt.Errorf("%s is no commit", n.ID))
+	}
+	have := p.Host.have()
+	if n.Ref == detached {
+		if out, err := g.Feed(ctx, []byte(revisions(n.ID, have)), "rev-list", "--max-count=1", "--stdin"); err == nil && len(out) == 0 {
+			n.Verdict = Nothing // the host has it
+			return nil
+		}
+	}
+	if err := b.point(ctx, g, p, n); err != nil {
+		return err
+	}
+	// The host may have cleaned up between the objects' coming and the ref's.
+	if _, err := g.Feed(ctx, []byte(revisions(n.ID, have)), "rev-list", "--objects", "--quiet", "--stdin"); err != nil {
+		clear(b.home)
+		return b.deliver(ctx, dir, p, n.ID)
+	}
+	return nil
+}
+
+// point makes a ref of the host's lead to what was delivered.
+func (b *Broker) point(ctx context.Context, g Git, p Policy, n *Note) error {
+	zero := p.zero(n.ID)
+	if n.Verdict == Arrive {
+		why, err := b.arrive(ctx, g, p, n, zero)
+		if err != nil || why == "" {
+			return err
+		}
+		n.Decision = p.hold(n.Decision, n.Target, strings.TrimPrefix(n.Ref, "refs/"), why)
+	}
+	if way := inTheWay(p.Host.Refs, n.Kept); way != "" {
+		n.Kept += fmt.Sprintf("-%.8s", n.ID)
+	}
+	old := p.Host.Refs[n.Kept]
+	if old == n.ID {
+		return nil
+	}
+	if old == "" {
+		old = zero
+	}
+	n.Commits = b.count(ctx, g, p, n.ID)
+	if err := move(ctx, g, "lazaret: kept for a yes", n.Kept, n.ID, old); err != nil {
+		return err
+	}
+	p.Host.Refs[n.Kept] = n.ID
+	return nil
+}
+
+// arrive moves a branch of the profile's own. It says why that has to wait
+// where somebody else has moved it, too.
+func (b *Broker) arrive(ctx context.Context, g Git, p Policy, n *Note, zero string) (why string, err error) {
+	now := p.Host.Refs[n.Target]
+	if way := inTheWay(p.Host.Refs, n.Target); way != "" {
+		n.Target = ""
+		return "the name " + show(strings.TrimPrefix(way, "refs/heads/")) + " is in its way", nil
+	}
+	last, known := b.moved[n.Target]
+	if !known {
+		last = b.given[n.Target]
+	}
+	if now != "" && now != last {
+		ff, err := leads(ctx, g, now, n.ID)
+		if err != nil {
+			return "", err
+		}
+		if !ff {
+			return "it was moved here meanwhile", nil
+		}
+	}
+	old := now
+	if old == "" {
+		old = zero
+	}
+	n.Was, n.Commits = now, b.count(ctx, g, p, n.ID)
+	if err := move(ctx, g, "lazaret: from the sandbox", n.Target, n.ID, old); err != nil {
+		return "", err
+	}
+	b.moved[n.Target], p.Host.Refs[n.Target] = n.ID, n.ID
+	return "", nil
+}
+
+// count tells how many commits are beyond what the host has; 0 where it cannot.
+func (b *Broker) count(ctx context.Context, g Git, p Policy, id string) int {
+	out, err := g.Feed(ctx, []byte(revisions(id, p.Host.have())), "rev-list", "--count", "--stdin")
+	if err != nil {
+		return 0
+	}
+	n := 0
+	fmt.Sscan(string(out), &n)
+	return n
+}
+
+func (p Policy) zero(id string) string { return strings.Repeat("0", len(id)) }
+
+// deliver brings the objects of one commit or tag to the host.
+func (b *Broker) deliver(ctx context.Context, dir *beneath, p Policy, id string) error {
+	if b.home[id] {
+		return nil
+	}
+	err := b.tryDeliver(ctx, dir, p, id)
+	if err != nil && ctx.Err() == nil && len(b.home) > 0 {
+		// The host may have thrown away meanwhile what it was given before.
+		clear(b.home)
+		err = b.tryDeliver(ctx, dir, p, id)
+	}
+	return err
+}
+
+func (b *Broker) tryDeliver(ctx context.Context, dir *beneath, p Policy, id string) (err error) {
+	place, err := os.MkdirTemp(b.Store.Dir, "staging-")
+	if err != nil {
+		return err
+	}
+	s, err := newStaging(filepath.Join(place, "s"), b.Program, b.origin.Repo)
+	defer func() { err = errors.Join(err, os.RemoveAll(place)) }()
+	if err != nil {
+		return err
+	}
+	have := p.Host.have()
+	if err := s.collect(ctx, dir, id, have, b.home); err != nil {
+		return err
+	}
+	if _, err := s.deliver(ctx, id, have); err != nil {
+		return err
+	}
+	maps.Copy(b.home, s.seen)
+	return nil
+}
