@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"lazaret/internal/proc"
 )
 
 // refsPerRun bounds how many refs one run may bring or have kept.
@@ -296,7 +298,7 @@ func (b *Broker) point(ctx context.Context, g Git, p Policy, n *Note) error {
 		n.Decision = p.hold(n.Decision, n.Target, strings.TrimPrefix(n.Ref, "refs/"), why)
 	}
 	if way := inTheWay(p.Host.Refs, n.Kept); way != "" {
-		n.Kept += fmt.Sprintf("-%.8s", n.ID)
+		n.Kept = heldPrefix(p.Profile) + p.Run + "/odd/" + hashName(n.Ref)
 	}
 	old := p.Host.Refs[n.Kept]
 	if old == n.ID {
@@ -385,11 +387,26 @@ func (b *Broker) tryDeliver(ctx context.Context, dir *beneath, p Policy, id stri
 	}
 	have := p.Host.have()
 	if err := s.collect(ctx, dir, id, have, b.home); err != nil {
-		return err
+		return reason(err)
 	}
 	if _, err := s.deliver(ctx, id, have); err != nil {
-		return err
+		return reason(err)
 	}
 	maps.Copy(b.home, s.seen)
 	return nil
+}
+
+// reason is what git said of what it would not take, rather than that it did
+// not: the last line of what it says is seldom the one that tells why.
+func reason(err error) error {
+	var pe *proc.Error
+	if !errors.As(err, &pe) {
+		return err
+	}
+	for line := range strings.Lines(pe.Stderr) {
+		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "error: "); ok {
+			return fmt.Errorf("git does not take it: %s", show(text))
+		}
+	}
+	return err
 }

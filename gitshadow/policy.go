@@ -104,7 +104,7 @@ func (p Policy) Decide(ref, id string) Decision {
 		// Under a name of the profile's own it harms nobody.
 		name := short
 		if !safeName.MatchString(name) {
-			name = fmt.Sprintf("ref-%x", sha256.Sum256([]byte(ref)))[:16]
+			name = hashName(ref)
 		}
 		return p.hold(d, "refs/heads/lazaret/"+p.Profile+"/"+name, "odd/"+name, why)
 	}
@@ -126,6 +126,9 @@ func (p Policy) Decide(ref, id string) Decision {
 	}
 	return p.hold(d, ref, kept, "a new branch")
 }
+
+// hashName is a name for a ref that cannot have its own.
+func hashName(ref string) string { return fmt.Sprintf("ref-%x", sha256.Sum256([]byte(ref)))[:16] }
 
 func (p Policy) hold(d Decision, target, kept, why string) Decision {
 	d.Verdict, d.Target, d.Why = Hold, target, why
