@@ -37,10 +37,14 @@ type Broker struct {
 	done   map[string]Decision // by ref: what became of its latest value
 	moved  map[string]string   // by the host's ref: what it was last moved to
 	home   map[string]bool     // objects that the host was given
-	failed map[string]failure  // by ref: what could not be brought home
-	notes  map[string]Note     // by ref and verdict: the latest
-	order  []string
-	odd    map[string]bool // told already
+	// brought is what refs of the host's were made to lead to, and unsure says
+	// that it was not looked at again.
+	brought map[string]string
+	unsure  bool
+	failed  map[string]failure // by ref: what could not be brought home
+	notes   map[string]Note    // by ref and verdict: the latest
+	order   []string
+	odd     map[string]bool // told already
 }
 
 // failure is a ref's value that could not be brought home, and how often that
@@ -74,6 +78,7 @@ func (b *Broker) begin() error {
 		return err
 	}
 	b.origin = o
+	b.brought = map[string]string{}
 	b.done, b.moved, b.home = map[string]Decision{}, map[string]string{}, map[string]bool{}
 	b.notes, b.odd, b.failed = map[string]Note{}, map[string]bool{}, map[string]failure{}
 	return nil
@@ -115,10 +120,13 @@ func (b *Broker) pass(ctx context.Context, last bool) error {
 			changed = append(changed, name)
 		}
 	}
-	if len(changed) == 0 {
-		return nil
-	}
 	g := hostGit(b.Program, b.origin.Repo)
+	if len(changed) == 0 {
+		if !b.unsure {
+			return nil
+		}
+		return b.recheck(ctx, g, dir)
+	}
 	host, err := readHost(ctx, g)
 	if err != nil {
 		return err
@@ -137,6 +145,9 @@ func (b *Broker) pass(ctx context.Context, last bool) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+	}
+	if last && b.unsure {
+		errs = append(errs, b.recheck(ctx, g, dir))
 	}
 	return errors.Join(errs...)
 }
@@ -263,28 +274,87 @@ func (b *Broker) one(ctx context.Context, g Git, dir *beneath, p Policy, d Decis
 // bring copies, checks and delivers what a ref leads to, and moves a ref of the
 // host's to it.
 func (b *Broker) bring(ctx context.Context, g Git, dir *beneath, p Policy, n *Note) error {
-	if err := b.deliver(ctx, dir, p, n.ID); err != nil {
+	if err := b.deliver(ctx, g, dir, p.Host, n.ID); err != nil {
 		return err
 	}
 	if kind, err := g.Line(ctx, "cat-file", "-t", n.ID); err != nil || kind != "commit" && !strings.HasPrefix(n.Ref, "refs/tags/") {
 		return errors.Join(err, fmt.Errorf("%s is no commit", n.ID))
 	}
-	have := p.Host.have()
 	if n.Ref == detached {
-		if out, err := g.Feed(ctx, []byte(revisions(n.ID, have)), "rev-list", "--max-count=1", "--stdin"); err == nil && len(out) == 0 {
+		out, err := g.Feed(ctx, []byte(revisions(n.ID, p.Host.have(false))), "rev-list", "--max-count=1", "--stdin")
+		if err == nil && len(out) == 0 {
 			n.Verdict = Nothing // the host has it
 			return nil
 		}
 	}
+	was := p.Host
+	was.Refs = maps.Clone(was.Refs)
 	if err := b.point(ctx, g, p, n); err != nil {
 		return err
 	}
 	// The host may have cleaned up between the objects' coming and the ref's.
-	if _, err := g.Feed(ctx, []byte(revisions(n.ID, have)), "rev-list", "--objects", "--quiet", "--stdin"); err != nil {
-		clear(b.home)
-		return b.deliver(ctx, dir, p, n.ID)
+	return b.deliver(ctx, g, dir, was, n.ID)
+}
+
+// patience is how often objects are brought again that the host throws away
+// before a ref leads to them.
+const patience = 5
+
+// deliver brings the objects of one commit or tag to the host, unless it has
+// all of them.
+func (b *Broker) deliver(ctx context.Context, g Git, dir *beneath, host HostRefs, id string) error {
+	var err error
+	for i := range patience {
+		doubt := i > 0
+		have := host.have(doubt)
+		if doubt {
+			clear(b.home)
+		}
+		if !b.home[id] {
+			if err = b.copy(ctx, dir, have, id); err != nil {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				if doubt {
+					return err
+				}
+				continue
+			}
+		}
+		if err = b.whole(ctx, g, id, have); err == nil {
+			return nil
+		}
 	}
-	return nil
+	return err
+}
+
+// whole tells whether the host has everything that a commit or tag leads to
+// beyond some commits.
+func (b *Broker) whole(ctx context.Context, g Git, id string, have []string) error {
+	args := []string{"rev-list", "--objects", "--quiet", "--stdin"}
+	if b.origin.Repo.Partial {
+		args = append(args, "--exclude-promisor-objects")
+	}
+	_, err := g.Feed(ctx, []byte(revisions(id, have)), args...)
+	return err
+}
+
+// recheck looks again at what was brought: a cleaning up on the host that had
+// begun before can have thrown it away after.
+func (b *Broker) recheck(ctx context.Context, g Git, dir *beneath) error {
+	host, err := readHost(ctx, g)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, ref := range slices.Sorted(maps.Keys(b.brought)) {
+		if id := b.brought[ref]; host.Refs[ref] == id && b.whole(ctx, g, id, host.have(true)) != nil {
+			clear(b.home)
+			errs = append(errs, b.deliver(ctx, g, dir, host, id))
+		}
+	}
+	b.unsure = false
+	return errors.Join(errs...)
 }
 
 // point makes a ref of the host's lead to what was delivered.
@@ -312,6 +382,7 @@ func (b *Broker) point(ctx context.Context, g Git, p Policy, n *Note) error {
 		return err
 	}
 	p.Host.Refs[n.Kept] = n.ID
+	b.brought[n.Kept], b.unsure = n.ID, true
 	return nil
 }
 
@@ -345,12 +416,13 @@ func (b *Broker) arrive(ctx context.Context, g Git, p Policy, n *Note, zero stri
 		return "", err
 	}
 	b.moved[n.Target], p.Host.Refs[n.Target] = n.ID, n.ID
+	b.brought[n.Target], b.unsure = n.ID, true
 	return "", nil
 }
 
 // count tells how many commits are beyond what the host has; 0 where it cannot.
 func (b *Broker) count(ctx context.Context, g Git, p Policy, id string) int {
-	out, err := g.Feed(ctx, []byte(revisions(id, p.Host.have())), "rev-list", "--count", "--stdin")
+	out, err := g.Feed(ctx, []byte(revisions(id, p.Host.have(false))), "rev-list", "--count", "--stdin")
 	if err != nil {
 		return 0
 	}
@@ -361,21 +433,8 @@ func (b *Broker) count(ctx context.Context, g Git, p Policy, id string) int {
 
 func (p Policy) zero(id string) string { return strings.Repeat("0", len(id)) }
 
-// deliver brings the objects of one commit or tag to the host.
-func (b *Broker) deliver(ctx context.Context, dir *beneath, p Policy, id string) error {
-	if b.home[id] {
-		return nil
-	}
-	err := b.tryDeliver(ctx, dir, p, id)
-	if err != nil && ctx.Err() == nil && len(b.home) > 0 {
-		// The host may have thrown away meanwhile what it was given before.
-		clear(b.home)
-		err = b.tryDeliver(ctx, dir, p, id)
-	}
-	return err
-}
-
-func (b *Broker) tryDeliver(ctx context.Context, dir *beneath, p Policy, id string) (err error) {
+// copy copies, checks and delivers what a commit or tag leads to.
+func (b *Broker) copy(ctx context.Context, dir *beneath, have []string, id string) (err error) {
 	place, err := os.MkdirTemp(b.Store.Dir, "staging-")
 	if err != nil {
 		return err
@@ -385,7 +444,6 @@ func (b *Broker) tryDeliver(ctx context.Context, dir *beneath, p Policy, id stri
 	if err != nil {
 		return err
 	}
-	have := p.Host.have()
 	if err := s.collect(ctx, dir, id, have, b.home); err != nil {
 		return reason(err)
 	}

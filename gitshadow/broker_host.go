@@ -77,8 +77,10 @@ func (h *HostRefs) remote(name string) {
 // does not know makes it look at more, but no result wrong.
 const haveMost = 500
 
-// have lists commits that the host has with all that they lead to.
-func (h HostRefs) have() (ids []string) {
+// have lists commits that the host has with all that they lead to. In doubt
+// those do not count that lazaret itself brought: the host may have thrown away
+// what they lead to, as "git gc --prune=now" does with what came a moment ago.
+func (h HostRefs) have(doubt bool) (ids []string) {
 	add := func(id string) {
 		if id != "" && len(ids) < haveMost && !slices.Contains(ids, id) {
 			ids = append(ids, id)
@@ -89,7 +91,8 @@ func (h HostRefs) have() (ids []string) {
 	}
 	for _, prefix := range []string{"refs/heads/", "refs/lazaret/", "refs/remotes/", "refs/tags/"} {
 		for name, id := range h.Refs {
-			if strings.HasPrefix(name, prefix) {
+			ours := strings.HasPrefix(name, "refs/heads/lazaret/") || strings.HasPrefix(name, "refs/lazaret/")
+			if strings.HasPrefix(name, prefix) && !(doubt && ours) {
 				add(id)
 			}
 		}
