@@ -41,6 +41,7 @@ type Broker struct {
 	// that it was not looked at again.
 	brought map[string]string
 	unsure  bool
+	packs   []string           // that were written to the host's objects
 	failed  map[string]failure // by ref: what could not be brought home
 	notes   map[string]Note    // by ref and verdict: the latest
 	order   []string
@@ -121,17 +122,14 @@ func (b *Broker) pass(ctx context.Context, last bool) error {
 		}
 	}
 	g := hostGit(b.Program, b.origin.Repo)
+	var errs []error
 	if len(changed) == 0 {
-		if !b.unsure {
-			return nil
-		}
-		return b.recheck(ctx, g, dir)
+		return b.settle(ctx, g, dir, last)
 	}
 	host, err := readHost(ctx, g)
 	if err != nil {
 		return err
 	}
-	var errs []error
 	for _, name := range changed {
 		if len(b.done) >= refsPerRun && b.done[name].ID == "" {
 			b.oddity("more than "+fmt.Sprint(refsPerRun)+" branches and tags", "")
@@ -146,10 +144,22 @@ func (b *Broker) pass(ctx context.Context, last bool) error {
 			return ctx.Err()
 		}
 	}
-	if last && b.unsure {
-		errs = append(errs, b.recheck(ctx, g, dir))
+	if last || len(b.packs) >= packsApart {
+		errs = append(errs, b.settle(ctx, g, dir, last))
 	}
 	return errors.Join(errs...)
+}
+
+// settle is what is done when nothing is new, and at the end.
+func (b *Broker) settle(ctx context.Context, g Git, dir *beneath, last bool) error {
+	var err error
+	if b.unsure {
+		err = b.recheck(ctx, g, dir)
+	}
+	if last || len(b.packs) >= packsApart {
+		b.joinPacks(ctx)
+	}
+	return err
 }
 
 // refs reads what refs the sandbox has: those in files, and those in its packed-refs.
@@ -250,6 +260,7 @@ func (b *Broker) one(ctx context.Context, g Git, dir *beneath, p Policy, d Decis
 	}
 	n := Note{Decision: d}
 	err := b.bring(ctx, g, dir, p, &n)
+	b.unmark()
 	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -353,6 +364,7 @@ func (b *Broker) recheck(ctx context.Context, g Git, dir *beneath) error {
 			errs = append(errs, b.deliver(ctx, g, dir, host, id))
 		}
 	}
+	b.unmark()
 	b.unsure = false
 	return errors.Join(errs...)
 }
@@ -447,8 +459,12 @@ func (b *Broker) copy(ctx context.Context, dir *beneath, have []string, id strin
 	if err := s.collect(ctx, dir, id, have, b.home); err != nil {
 		return reason(err)
 	}
-	if _, err := s.deliver(ctx, id, have); err != nil {
+	name, err := s.deliver(ctx, id, have, b.mark())
+	if err != nil {
 		return reason(err)
+	}
+	if name != "" && !slices.Contains(b.packs, name) {
+		b.packs = append(b.packs, name)
 	}
 	maps.Copy(b.home, s.seen)
 	return nil

@@ -80,6 +80,9 @@ func TestBesideTheHost(t *testing.T) {
 	if got, want := w.hostRef(agentRef), w.inside("git rev-parse HEAD"); got != want {
 		t.Errorf("the host has %s, want %s: %s", got, want, w.said())
 	}
+	if marks, _ := filepath.Glob(w.host + "/.git/objects/pack/*.keep"); len(marks) > 0 {
+		t.Errorf("marks are left: %q", marks)
+	}
 	if n := w.onHost("git rev-list --count main"); n != "26" {
 		t.Errorf("main has %s commits", n)
 	}

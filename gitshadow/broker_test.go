@@ -192,13 +192,31 @@ func TestMuchArrivesAsAPack(t *testing.T) {
 	if err := w.pass(); err != nil || w.hostRef(agentRef) != id {
 		t.Fatalf("%v, %s", err, w.said())
 	}
-	if packs := w.onHost("ls .git/objects/pack"); !strings.Contains(packs, ".pack") {
-		t.Errorf("in files of their own: %q", packs)
-	}
 	// The sum of both: an old pack, and newer files.
 	id = w.inside("git repack -qd; echo more >more; git add -A; git commit -qm more; git rev-parse HEAD")
 	w.b = w.broker()
 	if err := w.pass(); err != nil || w.hostRef(agentRef) != id {
 		t.Fatalf("%v, %s", err, w.said())
+	}
+}
+
+// TestPacksAreJoined: many small deliveries leave one pack.
+func TestPacksAreJoined(t *testing.T) {
+	w := newBench(t, "", "")
+	for range packsApart + 3 {
+		w.inside("echo x >>a; git commit -qam x")
+		if err := w.b.Pass(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.b.Last(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.sound()
+	if n := w.onHost("ls .git/objects/pack/*.pack | wc -l; ls .git/objects/pack | grep -c keep || :"); n != "1\n0" {
+		t.Errorf("packs and marks: %q", n)
+	}
+	if n := w.onHost("git rev-list --count " + agentRef); n != "24" {
+		t.Errorf("%s commits", n)
 	}
 }

@@ -23,7 +23,6 @@ const (
 	packMost    = 4 << 30 // bytes of one
 	gitMemory   = 2 << 30 // bytes that git may allocate over it
 	bringTime   = 10 * time.Minute
-	unpackBelow = 100 // objects: fewer come as files of their own, as git's fetch has it
 )
 
 // staging is a repository of lazaret's own that nobody else writes to. What a
@@ -41,7 +40,7 @@ type staging struct {
 func newStaging(dir, program string, r Repo) (*staging, error) {
 	s := &staging{dir: dir, repo: r, seen: map[string]bool{}}
 	gitDir := filepath.Join(dir, "git")
-	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "checked/info", "checked/pack"} {
+	for _, d := range []string{"objects/info", "objects/pack", "refs/heads"} {
 		if err := os.MkdirAll(filepath.Join(gitDir, d), 0o700); err != nil {
 			return nil, err
 		}
@@ -201,7 +200,7 @@ func (s *staging) packs(ctx context.Context, store *beneath) error {
 		if err := s.copyPack(store, "objects/pack/"+name, to); err != nil {
 			return err
 		}
-		err := s.index(ctx, s.git, to)
+		_, err := s.index(ctx, s.git, to)
 		os.Remove(to)
 		if err != nil {
 			return fmt.Errorf("the pack %s: %w", name, err)
@@ -228,34 +227,50 @@ func (s *staging) copyPack(store *beneath, name, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// index has git read a pack and write it, with an index, to where g writes.
-// Links to objects that are nowhere are not minded here: packs lead to one another.
-func (s *staging) index(ctx context.Context, g Git, pack string, more ...string) error {
+// index has git read a pack and write it, with an index, to where g writes. It
+// returns the pack's name there. Links to objects that are nowhere are not
+// minded unless more says so: packs lead to one another.
+func (s *staging) index(ctx context.Context, g Git, pack string, more ...string) (name string, err error) {
 	in, err := os.Open(pack)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer in.Close()
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	said, err := os.CreateTemp(s.dir, "said-")
 	if err != nil {
-		return err
+		return "", err
 	}
-	defer null.Close()
-	return g.Pipe(ctx, in, null, append([]string{"index-pack", "--stdin", "--fix-thin", fmt.Sprintf("--max-input-size=%d", int64(packMost))}, more...)...)
+	defer os.Remove(said.Name())
+	defer said.Close()
+	if err := g.Pipe(ctx, in, said, append([]string{"index-pack", "--stdin", "--fix-thin", fmt.Sprintf("--max-input-size=%d", int64(packMost))}, more...)...); err != nil {
+		return "", err
+	}
+	// "pack" or "keep", a tab, and the pack's name.
+	text, err := os.ReadFile(said.Name())
+	if err != nil {
+		return "", err
+	}
+	_, name, _ = strings.Cut(strings.TrimSuffix(string(text), "\n"), "\t")
+	if !isID(name, s.repo.ObjectFormat) {
+		return "", errors.New("git does not say what pack it has written")
+	}
+	return name, nil
 }
 
 // deliver checks all that tip leads to beyond some commits of the host, and
-// writes it to the host's objects. It returns how many objects that were.
-func (s *staging) deliver(ctx context.Context, tip string, have []string) (n int, err error) {
+// writes it to the host's objects: as a pack, with a mark that keeps it from any
+// cleaning up until a ref leads to it. It returns the pack's name, "" where
+// there was nothing to bring.
+func (s *staging) deliver(ctx context.Context, tip string, have []string, mark string) (name string, err error) {
 	in, err := memoryFile([]byte(revisions(tip, have)))
 	if err != nil {
-		return 0, err
+		return "", err
 	}
 	defer in.Close()
 	path := filepath.Join(s.dir, "out.pack")
 	out, err := os.Create(path)
 	if err != nil {
-		return 0, err
+		return "", err
 	}
 	defer os.Remove(path)
 	args := []string{"pack-objects", "--revs", "--stdout", "--delta-base-offset", "--window=0", "-q"}
@@ -264,29 +279,16 @@ func (s *staging) deliver(ctx context.Context, tip string, have []string) (n int
 	}
 	err = s.git.Pipe(ctx, in, out, args...)
 	if err = errors.Join(err, out.Close()); err != nil {
-		return 0, err
+		return "", err
 	}
-	if n, err = packed(path); err != nil || n == 0 {
-		return n, err
+	if n, err := packed(path); err != nil || n == 0 {
+		return "", err
 	}
-	strict := []string{"--strict"}
-	if s.repo.Partial {
-		strict = nil // it minds what the host has yet to fetch
+	more := []string{"--keep=" + mark}
+	if !s.repo.Partial {
+		more = append(more, "--strict") // it minds what the host has yet to fetch
 	}
-	if n >= unpackBelow {
-		return n, s.index(ctx, s.host(), path, strict...)
-	}
-	checked := s.git
-	checked.Objects = filepath.Join(checked.GitDir, "checked")
-	if err := s.index(ctx, checked, path, strict...); err != nil {
-		return n, err
-	}
-	pack, err := os.Open(path)
-	if err != nil {
-		return n, err
-	}
-	defer pack.Close()
-	return n, s.host().Pipe(ctx, pack, nil, append([]string{"unpack-objects"}, strict...)...)
+	return s.index(ctx, s.host(), path, more...)
 }
 
 // packed tells how many objects a pack says that it has.
