@@ -53,6 +53,11 @@ func (s Shadow) Environment(who Person) map[string]string {
 	// Housekeeping is the host's, which knows what is still needed.
 	set("gc.auto", "0")
 	set("maintenance.auto", "false")
+	// These write to objects/info and to the configuration, which fails: a gc
+	// that is asked for does without, and so does a checkout of what a remote has.
+	set("gc.writeCommitGraph", "false")
+	set("repack.updateServerInfo", "false")
+	set("branch.autoSetupMerge", "false")
 	// The index was made on the host, where the same files have other numbers
 	// and owners. Without these, the first look at a working tree reads all of it.
 	set("core.checkStat", "minimal")

@@ -16,7 +16,7 @@ const inodesMost = 100_000
 // linked are the parts of a common directory that the sandbox reads live
 // through a link into what it has of the host's: a file that was mounted would
 // stay what it was when git puts another in its place.
-var linked = []string{"config", "config.worktree", "info", "description", "shallow", "branches", "remotes", "grafts"}
+var linked = []string{"config", "config.worktree", "info", "description", "branches", "remotes"}
 
 // Fill makes the memory file system and everything in it. It runs in a mount
 // namespace of its own, after Prepare.
@@ -98,7 +98,7 @@ func (s Shadow) fill(p Place) error {
 		f.text(own+"commondir", "../..\n")
 		f.text(own+"gitdir", filepath.Join("/workspace", p.Repo.Path, ".git")+"\n")
 		// Git wants a HEAD here, and takes a branch for checked out that it names.
-		f.text("HEAD", "ref: refs/heads/.invalid\n")
+		f.text("HEAD", "ref: refs/heads/lazaret/none\n")
 		f.ownLinks(p, own)
 		f.do(writeNew(s.part(p, "file"), "gitdir: "+p.Git+"\n"))
 	}
@@ -119,10 +119,14 @@ func (s Shadow) fill(p Place) error {
 	if s.Mode == Quarantine {
 		from = store
 		f.copy(filepath.Join(store, packedFile), "packed-refs")
+		f.copy(filepath.Join(p.Repo.CommonDir, shallowFile), shallowFile)
 	} else {
 		// A copy would take the host's branches with it when it goes: packing
 		// them moves them there.
 		f.link(filepath.Join(p.Host, "packed-refs"), "packed-refs")
+		if p.Repo.Shallow {
+			f.link(filepath.Join(p.Host, shallowFile), shallowFile)
+		}
 	}
 	f.bind(filepath.Join(from, "objects"), s.part(p, "objects"), false)
 	f.bind(filepath.Join(from, "refs"), s.part(p, "refs"), false)
@@ -131,7 +135,10 @@ func (s Shadow) fill(p Place) error {
 	} else {
 		f.do(os.Mkdir(s.part(p, "logs"), 0o755))
 	}
-	if isDir(filepath.Join(from, "objects/info")) {
+	if s.headLog(p) {
+		f.do(writeNew(s.part(p, "log"), ""))
+	}
+	if s.Mode == Quarantine || p.Repo.ObjectsInfo {
 		f.bind(filepath.Join(from, "objects/info"), s.part(p, "info"), true)
 		if s.Mode == Writeback {
 			f.borrows(s, p, s.part(p, "info"), borrowed)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // show writes text that a repository chose so that none of it acts on a
@@ -70,7 +71,7 @@ func (r *Repo) readRef(name string) (string, error) {
 	for range 5 {
 		text, err := readFile(filepath.Join(r.CommonDir, name), smallFile)
 		if err != nil {
-			if errors.Is(err, fs.ErrNotExist) || isDir(filepath.Join(r.CommonDir, name)) {
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || isDir(filepath.Join(r.CommonDir, name)) {
 				return r.packedRef(name)
 			}
 			return "", err

@@ -167,13 +167,22 @@ func (s Shadow) Mounts() (out []Mount) {
 			out = append(out, Mount{s.part(p, "alt"+strconv.Itoa(i)), at, true})
 		}
 		out = append(out, Mount{s.part(p, "objects"), p.Common + "/objects", false})
-		if s.Mode == Quarantine || isDir(filepath.Join(p.Repo.CommonDir, "objects/info")) {
+		if s.Mode == Quarantine || p.Repo.ObjectsInfo {
 			// Whoever writes there has git read objects from anywhere.
 			out = append(out, Mount{s.part(p, "info"), p.Common + "/objects/info", true})
 		}
 		out = append(out, Mount{s.part(p, "refs"), p.Common + "/refs", false}, Mount{s.part(p, "logs"), p.Common + "/logs", false})
+		if s.headLog(p) {
+			out = append(out, Mount{s.part(p, "log"), p.Common + "/logs/HEAD", false})
+		}
 	}
 	return out
+}
+
+// headLog tells whether the sandbox needs another log of what is checked out
+// than the host's: git takes "the branch before" from there.
+func (s Shadow) headLog(p Place) bool {
+	return s.Mode == Writeback && !p.Linked() && p.Repo.HeadLog
 }
 
 // Sources lists what the sandbox reads of directories that are not in the

@@ -20,6 +20,7 @@ const indexMax = 1 << 30
 const (
 	headFile    = "HEAD"
 	indexFile   = "index"
+	shallowFile = "shallow"
 	packedFile  = "packed-refs" // all refs as they were when the sandbox began
 	scratchName = "scratch"     // a git directory of nothing but settings of ours, for work on the index
 )
@@ -124,7 +125,7 @@ func (p Place) scratch(g Git, dir string) (Git, error) {
 	if err != nil {
 		return g, err
 	}
-	for _, from := range append(shared, filepath.Join(p.Repo.CommonDir, "shallow")) {
+	for _, from := range append(shared, filepath.Join(p.Repo.CommonDir, shallowFile)) {
 		if err := copyFile(from, filepath.Join(dir, filepath.Base(from))); err != nil && !isNotExist(err) {
 			return g, err
 		}
