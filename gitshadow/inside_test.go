@@ -354,7 +354,7 @@ func TestWriteback(t *testing.T) {
 		echo inside >i; git add i; git commit -qm inside; git rev-parse HEAD
 		git pack-refs --all 2>/dev/null && exit 1; git gc -q 2>/dev/null && exit 1; git branch -D other 2>/dev/null && exit 1
 		echo /nowhere 2>/dev/null >.git/objects/info/alternates && exit 1; echo '!x' 2>/dev/null >>.git/info/exclude && exit 1
-		printf '#!/bin/sh\nexit 3\n' >.git/hooks/post-checkout; rm .git/config; echo '[core] pager = evil' >.git/config; git worktree prune; git checkout -q loose; git checkout -q lazaret/agent-claude`)
+		printf '#!/bin/sh\n' >.git/hooks/post-checkout; chmod +x .git/hooks/post-checkout; rm .git/config; echo '[core] pager = evil' >.git/config; git worktree prune; git checkout -q loose; git checkout -q lazaret/agent-claude`)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
