@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 
+	"lazaret/launch/podman"
 	"lazaret/lock"
 	"lazaret/lock/config"
 	"lazaret/overlay"
@@ -47,6 +48,8 @@ type Host struct {
 
 	// Environ is the person's environment where podman may see it (podman.Environ).
 	Environ []string
+	// PullEnv is what a pull has besides, to reach registries (podman.PullEnviron).
+	PullEnv []string
 	// CommandEnv is what commands get that the sandbox asked for, less PATH.
 	CommandEnv []string
 	// Secrets are the values of the variables the profile asks for, by host
@@ -142,6 +145,7 @@ func Probe(f *lock.File, profile string, e Env) (Host, error) {
 	}
 	h.Relay = needs.Sidecar && runsAnywhere(h.Lazaret)
 	h.Environ = podmanEnviron(e.Getenv)
+	h.PullEnv = podman.PullEnviron(e.Getenv)
 	if h.Secrets, err = secrets(profile, needs.Env, e.LookupEnv); err != nil {
 		return Host{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"lazaret/image"
@@ -21,6 +22,7 @@ import (
 type Image struct {
 	Engine   podman.Engine
 	Environ  []string
+	PullEnv  []string // how registries are reached, for the pull alone
 	Profile  string
 	Ref      string // as written in the lock
 	Platform string
@@ -88,7 +90,7 @@ func (o Image) verify(img inspected) error {
 // get pulls the image by digest, or lays a local one out and pulls that.
 func (o Image) get(ctx context.Context) error {
 	if !image.IsLocal(o.Ref) {
-		_, err := proc.Output(ctx, proc.Cmd{Argv: o.pullArgv(), Env: o.Environ})
+		_, err := proc.Output(ctx, proc.Cmd{Argv: o.pullArgv(), Env: slices.Concat(o.Environ, o.PullEnv)})
 		if err != nil {
 			return refuse(fmt.Sprintf("check with \"lazaret lock --check\"; \"lazaret lock --update %s\" moves to what the registry has now", o.Profile),
 				"profiles.%s.image: pulling %s: %v", o.Profile, config.Show(o.Ref), err)

@@ -162,7 +162,7 @@ func (r *resolver) image(pinned lock.PlatformImage) {
 	r.step(step.Step{
 		Name: "image", Where: step.Podman, Needs: []string{"helper"},
 		Op: Image{
-			Engine: r.Engine, Environ: r.environ, Profile: r.Record.Profile, Ref: r.profile.Image.Ref,
+			Engine: r.Engine, Environ: r.environ, PullEnv: r.Host.PullEnv, Profile: r.Record.Profile, Ref: r.profile.Image.Ref,
 			Platform: r.Host.Platform, Pinned: pinned, Dir: r.Host.Workspace, Layout: filepath.Join(r.Host.CacheDir, layout),
 		},
 		Undo: []step.Undo{{Kind: undoTree, Base: baseCache, Name: layout}},

@@ -28,6 +28,24 @@ func Environ(getenv func(string) string, conf string) []string {
 	)
 }
 
+// toRegistries are the variables that say how registries are reached: by which
+// proxy, and by whose certificates. A proxy's address may hold a password, so
+// only a pull, which is over before the sandbox starts, gets them.
+var toRegistries = []string{
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+	"SSL_CERT_FILE", "SSL_CERT_DIR",
+}
+
+// PullEnviron is what is added to podman's environment for a pull.
+func PullEnviron(getenv func(string) string) (env []string) {
+	for _, k := range toRegistries {
+		if v := getenv(k); v != "" {
+			env = append(env, k+"="+v)
+		}
+	}
+	return env
+}
+
 // InNamespace adds what podman needs to hear when it is started inside its
 // own user namespace already, so that it does not look for its pause process
 // and enter that one's mount namespace.
