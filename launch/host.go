@@ -60,6 +60,8 @@ type Host struct {
 	ProfileDir string
 	// Kept is what is recorded of the profile's persistent directories.
 	Kept overlay.Known
+	// Stale are runs that left something in DataRoot and whose records are gone.
+	Stale []string
 	// FuseOverlay is the program fuse-overlayfs; "" where it is not installed.
 	FuseOverlay string
 	// Sources are the mounts' sources, by in-container path.
@@ -158,7 +160,7 @@ func Probe(f *lock.File, profile string, e Env) (Host, error) {
 		return Host{}, err
 	}
 	h.ProfileDir = filepath.Join(h.DataRoot, stateName(f.Profiles[profile].State, profile, h.Workspace))
-	if needs.Overlay != "" {
+	if needs.Overlay != "" || len(f.Profiles[profile].Setup) > 0 {
 		if err := h.probeOverlays(); err != nil {
 			return Host{}, err
 		}

@@ -74,7 +74,7 @@ func (r *resolver) network() error {
 		Undo: []step.Undo{{Kind: undoContainer, Name: name}},
 	})
 	r.step(step.Step{Name: "network.hello", Needs: []string{"network.socket", "network.image"}, Op: Hello{r.uplink}})
-	r.step(step.Step{Name: "network.cable", Where: step.Podman, Needs: []string{"network.hello", "network.host"}, Op: Cable{cable()}})
+	r.step(step.Step{Name: "network.cable", Where: step.Podman, Needs: []string{"network.hello", "network.host"}, Op: Cable{Link: cable()}})
 	r.step(step.Step{Name: "network.policy", Needs: []string{"network.cable", "network.router"}, Op: SendPolicy{r.uplink}})
 	if len(ports) > 0 {
 		r.publish(ports)

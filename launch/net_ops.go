@@ -154,15 +154,23 @@ func (o Router) container() container {
 // Cable makes the sandbox's network namespace and the cable from it to the
 // router: before the sandbox starts, since gVisor takes over then what it
 // finds, and nothing that comes later.
-type Cable struct{ Link sidecar.Link }
+type Cable struct {
+	Link sidecar.Link
+	// Again: the namespace is there and a sandbox has had it, which took the
+	// addresses.
+	Again bool
+}
 
 // Do gives the namespace as a path that lives as long as the helper.
 func (o Cable) Do(_ context.Context, in step.Values) (step.Values, error) {
-	pid, err := strconv.Atoi(in[pidValue])
+	mtu, err := strconv.Atoi(in[mtuValue])
 	if err != nil {
 		return nil, err
 	}
-	mtu, err := strconv.Atoi(in[mtuValue])
+	if o.Again {
+		return nil, o.again(in[netnsValue], mtu, in[sixValue] != "")
+	}
+	pid, err := strconv.Atoi(in[pidValue])
 	if err != nil {
 		return nil, err
 	}
@@ -187,6 +195,19 @@ func (o Cable) Do(_ context.Context, in step.Values) (step.Values, error) {
 		return nil, fmt.Errorf("connecting the sandbox to its router: %w", err)
 	}
 	return step.Values{netnsValue: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), box)}, nil
+}
+
+// again gives the sandbox's end its addresses back.
+func (o Cable) again(netns string, mtu int, six bool) error {
+	box, err := unix.Open(netns, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("finding the sandbox's network namespace: %w", err)
+	}
+	defer unix.Close(box)
+	if err := inNetns(box, func() error { return o.boxEnd(mtu, six) }); err != nil {
+		return fmt.Errorf("connecting the sandbox to its router again: %w", err)
+	}
+	return nil
 }
 
 // routerNetns opens the namespace of the router, which is not the host's.
@@ -317,6 +338,9 @@ func addresses(link netlink.Link, six bool, four, sixth netip.Addr) error {
 
 // Show gives what ip(8) would be told.
 func (o Cable) Show() []string {
+	if o.Again {
+		return []string{"ip addr add " + o.Link.Box4.String() + "/30 and the rest again, in the sandbox's namespace"}
+	}
 	return []string{
 		"make a network namespace",
 		"ip link add " + routerLink + " netns <" + pidValue + "> mtu <" + mtuValue + "> type veth peer eth0 in it",

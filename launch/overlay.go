@@ -3,6 +3,7 @@ package launch
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -43,8 +44,11 @@ func (h *Host) probeOverlays() error {
 	// Without it, the kernel's own driver may still do.
 	h.FuseOverlay, _ = lookPath("fuse-overlayfs", podman.SearchPath, h.Workspace)
 	var err error
-	h.Kept, err = overlay.Kept(h.DataRoot, filepath.Base(h.ProfileDir)).Read()
-	return err
+	if h.Kept, err = overlay.Kept(h.DataRoot, filepath.Base(h.ProfileDir)).Read(); err != nil {
+		return fmt.Errorf("reading what is recorded of the persistent directories: %w", err)
+	}
+	h.Stale = stale(h.DataRoot, h.RuntimeDir)
+	return nil
 }
 
 // persistent lists the names of the profile's persistent directories.
@@ -60,7 +64,7 @@ func (r *resolver) persistent() (names []string) {
 // state adds the step that makes the persistent directories this run's, before
 // the helper starts: it holds their lock for as long as a sandbox can write.
 func (r *resolver) state() bool {
-	if len(r.persistent()) == 0 {
+	if len(r.persistent()) == 0 && !r.setup.due {
 		return false
 	}
 	if r.opts.Ephemeral {
@@ -90,6 +94,13 @@ func (r *resolver) roots() {
 		Op:   ImageRoot{Engine: r.Engine, Environ: r.environ, Image: r.pinned.Config, Value: rootValue},
 		Undo: []step.Undo{{Kind: undoUnmount, Name: r.pinned.Config}},
 	})
+	sweep := Sweep{DataRoot: r.Host.DataRoot, Runs: r.Host.Stale}
+	if r.Host.Kept.Commit != nil && !r.opts.Ephemeral {
+		sweep.Place = &r.place
+	}
+	if sweep.Place != nil || len(sweep.Runs) > 0 {
+		r.step(step.Step{Name: "state.sweep", Where: step.Podman, Needs: []string{"helper"}, Op: sweep})
+	}
 	if r.opts.Ephemeral {
 		return
 	}
@@ -113,17 +124,25 @@ func (r *resolver) have(name string) bool {
 func (r *resolver) overlay(target, name string) podman.Mount {
 	r.roots()
 	needs := []string{"image.root"}
+	if r.have("state.sweep") {
+		needs = append(needs, "state.sweep")
+	}
 	if old := "image.root " + r.Host.Kept.Layers[name].Image.Config; r.have(old) {
 		needs = append(needs, old)
 	}
 	at := filepath.Join(r.dir, mountsDir, strconv.Itoa(r.binds))
 	r.binds++
 	l := r.layer(target, name)
-	r.step(step.Step{
+	s := step.Step{
 		Name: "overlay " + target, Where: step.Podman, Needs: needs,
 		Op:   Overlay{Layer: l, Target: at},
 		Undo: []step.Undo{{Kind: undoOverlay, Name: l.Key()}},
-	})
+	}
+	if r.staged() {
+		r.stage(s, at)
+	} else {
+		r.step(s)
+	}
 	return podman.Mount{Kind: "bind", Source: at, Target: target}
 }
 

@@ -22,6 +22,7 @@ type Options struct {
 	Started   time.Time
 	Command   []string // after --; empty: the profile's, else the image's
 	Ephemeral bool     // persistent directories start empty and are not kept
+	SkipSetup bool     // the profile's set-up does not run, whether it is due or not
 	Helpers   lock.Helpers
 	// EndWithoutNetwork ends the sandbox when its router dies; else it goes on
 	// without a network.
@@ -89,6 +90,9 @@ func Resolve(f *lock.File, profile string, h Host, o Options) (*Plan, error) {
 	if err := r.unsupported(); err != nil {
 		return nil, err
 	}
+	if err := r.setupOf(); err != nil {
+		return nil, err
+	}
 	// What podman makes in /run depends on what it finds in the image.
 	r.fixed = append(r.fixed, podman.Mount{Kind: "tmpfs", Target: "/run", Size: "16m"})
 	r.base()
@@ -118,13 +122,11 @@ type resolver struct {
 	fixed   []podman.Mount    // what every sandbox has, whatever its profile says
 	place   overlay.Place     // where persistent directories lie; zero: there are none
 	pinned  lock.PlatformImage
+	setup   setup
 }
 
 // unsupported refuses what would be lost, and says what will be missing.
 func (r *resolver) unsupported() error {
-	if len(r.profile.Setup) > 0 {
-		r.notice("setup commands are not run by this version")
-	}
 	if r.profile.Limits != nil {
 		r.notice("memory, cpus and pids are not enforced: rootless gVisor ignores cgroups")
 	}
@@ -220,6 +222,7 @@ func (r *resolver) sandbox(pinned lock.PlatformImage, mounts []podman.Mount) err
 	if len(secrets) > 0 {
 		run.EnvFile = secretsFile
 	}
+	r.setUp(run, secrets)
 	needs := []string{}
 	for _, s := range r.Steps {
 		needs = append(needs, s.Name)

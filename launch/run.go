@@ -92,6 +92,8 @@ type run struct {
 	helper  *helper
 	session *term.Session
 	attend  attend
+	// forwarding: the terminal is the sandbox's.
+	forwarding bool
 }
 
 func (r *run) up(ctx context.Context) (step.Values, error) {
@@ -152,20 +154,30 @@ func (r *run) do(ctx context.Context, s step.Step, in step.Values) (step.Values,
 		}
 		maps.Copy(in, more)
 	}
+	switch s.Op.(type) {
+	case Sandbox, Setup:
+		if err := r.occupy(in); err != nil {
+			return nil, err
+		}
+	}
 	if _, ok := s.Op.(Sandbox); ok {
-		for name, v := range r.plan.Host.Secrets {
-			in[secretValue(name)] = v
-		}
-		if r.session != nil {
-			if err := r.session.Forward(); err != nil {
-				return nil, err
-			}
-		}
 		r.attend.phase.Store(PhaseRunning)
 	}
 	out, err := r.helper.do(ctx, s.Op, in)
 	r.tell(s, out)
 	return out, err
+}
+
+// occupy gives what runs in a sandbox its secrets and the terminal.
+func (r *run) occupy(in step.Values) error {
+	for name, v := range r.plan.Host.Secrets {
+		in[secretValue(name)] = v
+	}
+	if r.session == nil || r.forwarding {
+		return nil
+	}
+	r.forwarding = true
+	return r.session.Forward()
 }
 
 func (r *run) undo(ctx context.Context, u step.Undo) error {

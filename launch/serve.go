@@ -115,7 +115,13 @@ func (s *server) perform(ctx context.Context, r request) (step.Values, error) {
 	case Sandbox:
 		o.stdio = s.stdio
 		op = o
+	case Setup:
+		o.talk = s.stdio[2]
+		op = o
 	case Overlay:
+		o.mounts = &s.mounts
+		op = o
+	case KeepSetup:
 		o.mounts = &s.mounts
 		op = o
 	}

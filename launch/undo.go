@@ -56,7 +56,7 @@ func (u *undoer) undo(ctx context.Context, x step.Undo) error {
 	switch x.Kind {
 	case undoContainer:
 		switch {
-		case x.Base == "" && x.Name == u.record.Container():
+		case x.Base == "" && (x.Name == u.record.Container() || x.Name == u.record.Container()+setupSuffix):
 			return u.removeContainer(ctx, u.podman, x.Name)
 		case x.Base == "" && x.Name == u.record.Sidecar():
 			return u.removeContainer(ctx, u.router, x.Name)

@@ -91,6 +91,12 @@ func opKind(op step.Op) (string, error) {
 		return "overlay", nil
 	case Discard:
 		return "discard", nil
+	case Sweep:
+		return "sweep", nil
+	case Setup:
+		return "setup", nil
+	case KeepSetup:
+		return "keep-setup", nil
 	}
 	return "", fmt.Errorf("%T is not an operation of the helper", op)
 }
@@ -127,6 +133,12 @@ func decodeOp(kind string, raw json.RawMessage) (step.Op, error) {
 		return decode[Overlay](raw)
 	case "discard":
 		return decode[Discard](raw)
+	case "sweep":
+		return decode[Sweep](raw)
+	case "setup":
+		return decode[Setup](raw)
+	case "keep-setup":
+		return decode[KeepSetup](raw)
 	}
 	return nil, fmt.Errorf("the helper knows no operation %q", kind)
 }

@@ -2,13 +2,19 @@ package overlay
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
 
-// Discard removes a run's own directory in data_root.
+// Discard removes a run's own directories in data_root. A set-up of its that
+// had succeeded is added to what is kept first.
 func Discard(dataRoot, run string) error {
+	if !runPattern.MatchString(run) {
+		return fmt.Errorf("%q is no run", run)
+	}
 	root, err := openDir(unix.AT_FDCWD, dataRoot, unix.RESOLVE_NO_SYMLINKS)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -17,6 +23,17 @@ func Discard(dataRoot, run string) error {
 		return err
 	}
 	defer root.Close()
+	places, err := subdirs(root, Own+"/state")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, dir := range places {
+		errs = append(errs, discardStage(root, Kept(dataRoot, dir), run))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
 	runs, err := openDir(fd(root), Own+"/run", beneath)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -26,4 +43,65 @@ func Discard(dataRoot, run string) error {
 	}
 	defer runs.Close()
 	return remove(runs, run)
+}
+
+// discardStage removes what a run's set-up has staged in one place.
+func discardStage(root *os.File, p Place, run string) error {
+	k, err := p.Read()
+	if err != nil {
+		return err
+	}
+	if k.Commit != nil && k.Commit.Run == run {
+		if err := p.Recover(); err != nil {
+			return err
+		}
+	}
+	dir, err := openDir(fd(root), p.Dir, beneath)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return remove(dir, stageName(run))
+}
+
+// subdirs lists the directories in a directory; none where there is none.
+func subdirs(at *os.File, path string) (names []string, err error) {
+	dir, err := openDir(fd(at), path, beneath)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	all, err := list(dir)
+	for _, n := range all {
+		if st, err := lstat(dir, n); err == nil && isDir(st) {
+			names = append(names, n)
+		}
+	}
+	return names, err
+}
+
+// Leftovers lists the runs that have directories of their own in data_root.
+func Leftovers(dataRoot string) ([]string, error) {
+	root, err := openDir(unix.AT_FDCWD, dataRoot, unix.RESOLVE_NO_SYMLINKS)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	all, err := subdirs(root, Own+"/run")
+	var runs []string
+	for _, n := range all {
+		if runPattern.MatchString(n) {
+			runs = append(runs, n)
+		}
+	}
+	return runs, err
 }

@@ -43,10 +43,14 @@ func Thrown(dataRoot, run string) Place {
 	return Place{dataRoot, filepath.Join(RunDir(run), "state"), filepath.Join(RunDir(run), "records")}
 }
 
-// Staged is the place of what a set-up changes until it has succeeded.
-func Staged(dataRoot, run string) Place {
-	return Place{dataRoot, filepath.Join(RunDir(run), "setup"), filepath.Join(RunDir(run), "setup-records")}
+// Staged is the place of what a set-up changes until it has succeeded: on the
+// file system of what it is added to then.
+func Staged(kept Place, run string) Place {
+	return Place{kept.DataRoot, filepath.Join(kept.Dir, stageName(run)), filepath.Join(RunDir(run), "setup")}
 }
+
+// stageName cannot be foreseen by whoever wrote a lock, and so be a volume.
+func stageName(run string) string { return ".setup-" + run }
 
 // RunDir is the directory of a run's own, below data_root.
 func RunDir(run string) string { return filepath.Join(Own, "run", run) }

@@ -143,6 +143,7 @@ func syncDir(dir *os.File) error {
 type Known struct {
 	Layers map[string]Record // by name
 	Setup  *Setup            // nil: there was none, or it did not succeed
+	Commit *Commit           // nil: no set-up was cut off while it was added
 }
 
 // Read reads the records of a place; where there are none, it is empty.
@@ -180,6 +181,13 @@ func read(records *os.File) (Known, error) {
 	switch err := readJSON(records, setupFile, &s); {
 	case err == nil:
 		k.Setup = &s
+	case !errors.Is(err, fs.ErrNotExist):
+		return k, err
+	}
+	var c Commit
+	switch err := readJSON(records, commitFile, &c); {
+	case err == nil:
+		k.Commit = &c
 	case !errors.Is(err, fs.ErrNotExist):
 		return k, err
 	}

@@ -23,6 +23,7 @@ import (
 type launchOptions struct {
 	dryRun    bool
 	ephemeral bool
+	skipSetup bool
 	user      bool
 	lock      string
 	profile   string
@@ -87,6 +88,7 @@ launch take away.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.dryRun, "dry-run", false, "print what would be done, and do nothing")
+	f.BoolVar(&o.skipSetup, "skip-setup", false, "do not run the profile's setup commands, even where they are due")
 	f.BoolVar(&o.ephemeral, "ephemeral", false, "start persistent directories empty and keep nothing")
 	f.BoolVar(&o.user, "user", false, "use your own lock although a parent directory has a config")
 	f.BoolVar(&o.endOffline, "end-offline", false, "end the sandbox when its network sidecar dies; else it goes on without network")
@@ -128,7 +130,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	opts := launch.Options{ID: launch.NewID(), Started: time.Now(), Command: o.command, Ephemeral: o.ephemeral, Helpers: helpers, EndWithoutNetwork: o.endOffline}
+	opts := launch.Options{ID: launch.NewID(), Started: time.Now(), Command: o.command, Ephemeral: o.ephemeral, SkipSetup: o.skipSetup, Helpers: helpers, EndWithoutNetwork: o.endOffline}
 	if o.dryRun {
 		opts.ID = "RUN"
 	}
