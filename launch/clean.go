@@ -47,7 +47,7 @@ func Clean(ctx context.Context, e Env) ([]Cleaned, error) {
 		case errors.Is(err, errHeld), errors.Is(err, fs.ErrNotExist):
 			continue // alive, or gone meanwhile
 		case err != nil:
-			out = append(out, Cleaned{ID: id, Err: &RefusedError{err.Error(), "look at what is in " + filepath.Join(runs, id) + " and remove it"}})
+			out = append(out, Cleaned{ID: id, Err: refuse("look at what is in "+filepath.Join(runs, id)+" and remove it", "%v", err)})
 			continue
 		}
 		done := Cleaned{ID: id, Record: c.Record}

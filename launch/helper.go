@@ -227,7 +227,7 @@ func pauseProcess(ctx context.Context, h Host, env []string) (int, error) {
 		return pid, nil
 	}
 	if _, err := proc.Output(ctx, proc.Cmd{Argv: []string{h.Podman.Path, "unshare", "true"}, Env: env}); err != nil {
-		return 0, refuse(`try "podman unshare true"; it needs user namespaces and entries for you in /etc/subuid and /etc/subgid`,
+		return 0, lacks("userns", `try "podman unshare true"; it needs user namespaces and entries for you in /etc/subuid and /etc/subgid`,
 			"podman cannot make its user namespace: %v", err)
 	}
 	if pid, ok := findPause(h); ok {

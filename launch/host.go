@@ -105,6 +105,23 @@ func refuse(do, format string, args ...any) error {
 	return &RefusedError{fmt.Sprintf(format, args...), do}
 }
 
+// LackError is a launch that was refused for something that the machine lacks.
+type LackError struct {
+	*RefusedError
+	Check string // what Examine calls it
+}
+
+// Hint is the way out, and where more is said.
+func (e *LackError) Hint() string {
+	return e.Do + fmt.Sprintf(" (%s in what \"lazaret doctor\" prints)", e.Check)
+}
+
+func (e *LackError) Unwrap() error { return e.RefusedError }
+
+func lacks(check, do, format string, args ...any) error {
+	return &LackError{&RefusedError{fmt.Sprintf(format, args...), do}, check}
+}
+
 // Probe looks at the host for what launching a profile needs.
 func Probe(f *lock.File, profile string, e Env) (Host, error) {
 	needs, err := f.Needs(profile)
@@ -121,7 +138,7 @@ func Probe(f *lock.File, profile string, e Env) (Host, error) {
 		TermEnv:  map[string]string{},
 	}
 	if h.UID == 0 {
-		return Host{}, refuse("run it as an ordinary user with entries in /etc/subuid and /etc/subgid",
+		return Host{}, lacks("account", "run it as an ordinary user with entries in /etc/subuid and /etc/subgid",
 			"lazaret does not run as root: a way out of the sandbox would be root on this machine")
 	}
 	if h.RuntimeDir, err = runtimeDir(e.Getenv("XDG_RUNTIME_DIR"), h.UID); err != nil {
@@ -194,15 +211,15 @@ func Probe(f *lock.File, profile string, e Env) (Host, error) {
 func runtimeDir(dir string, uid int) (string, error) {
 	const do = "log in through a session that sets XDG_RUNTIME_DIR, or make a directory with mode 0700 and set it"
 	if !filepath.IsAbs(dir) {
-		return "", refuse(do, "XDG_RUNTIME_DIR is not set to an absolute path")
+		return "", lacks("runtime-dir", do, "XDG_RUNTIME_DIR is not set to an absolute path")
 	}
 	fi, err := os.Lstat(dir)
 	if err != nil {
-		return "", refuse(do, "XDG_RUNTIME_DIR: %v", err)
+		return "", lacks("runtime-dir", do, "XDG_RUNTIME_DIR: %v", err)
 	}
 	owner := int(fi.Sys().(*syscall.Stat_t).Uid)
 	if !fi.IsDir() || owner != uid || fi.Mode().Perm()&0o077 != 0 {
-		return "", refuse(do, "XDG_RUNTIME_DIR: %s is not a directory that only you can use", config.Show(dir))
+		return "", lacks("runtime-dir", do, "XDG_RUNTIME_DIR: %s is not a directory that only you can use", config.Show(dir))
 	}
 	return dir, nil
 }

@@ -22,7 +22,7 @@ func routerRuntime(workspace string) (Tool, error) {
 		file, err = lookPath("crun", podman.SearchPath, workspace)
 	}
 	if err != nil {
-		return Tool{}, refuse(`install one: "apt-get install runc" or your distribution's package`, "neither runc nor crun is installed, and the network sidecar runs under one of them")
+		return Tool{}, lacks("runc", `install one: "apt-get install runc" or your distribution's package`, "neither runc nor crun is installed, and the network sidecar runs under one of them")
 	}
 	return Tool{Path: file}, nil
 }
@@ -40,7 +40,7 @@ func uplinkKind(pod Tool, workspace string) (string, error) {
 			return kind, nil
 		}
 	}
-	return "", refuse(`install it: "apt-get install `+order[0]+`" or your distribution's package`, "%s is not installed, and podman %s needs it for a network", order[0], pod.Version)
+	return "", lacks("uplink", `install it: "apt-get install `+order[0]+`" or your distribution's package`, "%s is not installed, and podman %s needs it for a network", order[0], pod.Version)
 }
 
 // runsAnywhere tells whether a program needs nothing but a kernel, so that it

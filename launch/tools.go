@@ -76,7 +76,7 @@ func findTool(name, path, workspace string, cache map[string]string, check func(
 	// podman 5 wants a config directory that exists before it says its version.
 	out, err := proc.Output(ctx, proc.Cmd{Argv: []string{file, "--version"}, Env: []string{"PATH=/usr/bin:/bin", "HOME=/", "XDG_CONFIG_HOME=/"}})
 	if err != nil {
-		return Tool{}, refuse("install a "+name+" that works on this machine", "%s does not answer --version: %v", file, err)
+		return Tool{}, lacks(name, "install a "+name+" that works on this machine", "%s does not answer --version: %v", file, err)
 	}
 	v, err := check(string(out))
 	if err != nil {
@@ -89,12 +89,12 @@ func findTool(name, path, workspace string, cache map[string]string, check func(
 func checkPodman(out string) (string, error) {
 	m := podmanVersion.FindStringSubmatch(out)
 	if m == nil {
-		return "", refuse("install podman", "podman --version says %s", config.Show(firstLine(out)))
+		return "", lacks("podman", "install podman", "podman --version says %s", config.Show(firstLine(out)))
 	}
 	major, _ := strconv.Atoi(m[2])
 	minor, _ := strconv.Atoi(m[3])
 	if major < minPodmanMajor || major == minPodmanMajor && minor < minPodmanMinor {
-		return "", refuse(fmt.Sprintf("install podman %d.%d or newer", minPodmanMajor, minPodmanMinor), "podman %s is too old", m[1])
+		return "", lacks("podman", fmt.Sprintf("install podman %d.%d or newer", minPodmanMajor, minPodmanMinor), "podman %s is too old", m[1])
 	}
 	return m[1], nil
 }
@@ -102,10 +102,10 @@ func checkPodman(out string) (string, error) {
 func checkRunsc(out string) (string, error) {
 	m := runscVersion.FindStringSubmatch(out)
 	if m == nil {
-		return "", refuse("install a released runsc", "runsc --version says %s", config.Show(firstLine(out)))
+		return "", lacks("runsc", "install a released runsc", "runsc --version says %s", config.Show(firstLine(out)))
 	}
 	if date, _ := strconv.Atoi(m[2]); date < minRunsc {
-		return "", refuse(fmt.Sprintf("install runsc release %d or newer: https://gvisor.dev/docs/user_guide/install/", minRunsc), "runsc %s is too old for current kernels", m[1])
+		return "", lacks("runsc", fmt.Sprintf("install runsc release %d or newer: https://gvisor.dev/docs/user_guide/install/", minRunsc), "runsc %s is too old for current kernels", m[1])
 	}
 	return m[1], nil
 }
@@ -125,11 +125,12 @@ func lookPath(name, path, workspace string) (string, error) {
 			return file, nil
 		}
 	}
+	checkNames := map[string]string{"podman": "podman", "runsc": "runsc", "nsenter": "userns", "git": "git"}
 	packages := map[string]string{
 		"podman": `install it: "apt-get install podman uidmap" or your distribution's package`,
 		"runsc":  "install gVisor: https://gvisor.dev/docs/user_guide/install/",
 	}
-	return "", refuse(packages[name], "%s is not installed: it is in no absolute directory of PATH outside the workspace", name)
+	return "", lacks(checkNames[name], packages[name], "%s is not installed: it is in no absolute directory of PATH outside the workspace", name)
 }
 
 // fileKey identifies the contents of a program file as far as a stat can.

@@ -24,17 +24,24 @@ import (
 
 func newDoctorCmd(d *deps) *cobra.Command {
 	var o launchOptions
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor [flags] [PROFILE]",
-		Short: "Prove from inside what a profile's sandbox can reach",
-		Long: `Doctor starts a sandbox of the profile, as launch does but with a probe as its
-command, and shows whether what the lock denies is denied there and whether what
-it allows works. The only profile of a lock need not be named. It connects to the names that the profile allows, and to one
-address of each allowed range. It exits with 1 where something is not as the
+		Short: "Check this machine, or prove what a profile's sandbox can reach",
+		Long: `Doctor alone looks at everything that launching needs of this machine, says what
+it found and what to do, and starts a sandbox of lazaret's own to see whether one
+really runs. It exits with 1 where launching cannot work.
+
+With a profile, it starts a sandbox of that, as launch does but with a probe as
+its command, and shows whether what the lock denies is denied there and whether
+what it allows works. It connects to the names that the profile allows, and to
+one address of each allowed range. It exits with 1 where something is not as the
 lock has it.
 
 Like launch, it undoes everything it did to this machine.`,
-		Example:           `  lazaret doctor shell`,
+		Example: `  lazaret doctor
+  lazaret doctor --json
+  lazaret doctor shell`,
 		ValidArgsFunction: d.completeProfile,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -43,10 +50,19 @@ Like launch, it undoes everything it did to this machine.`,
 			if len(args) == 1 {
 				o.profile = args[0]
 			}
+			if len(args) == 1 && asJSON {
+				return usage("--json is for what is said of this machine, without a profile")
+			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd, d, o) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return examineHost(cmd, d, asJSON)
+			}
+			return runDoctor(cmd, d, o)
+		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array of what was found of this machine")
 	cmd.Flags().BoolVar(&o.user, "user", false, "use your own lock although a parent directory has a config")
 	cmd.Flags().StringVar(&o.lock, "lock", "", "the lock `file`, in place of lazaret.lock")
 	return cmd
@@ -79,11 +95,6 @@ func runDoctor(cmd *cobra.Command, d *deps, o launchOptions) error {
 	locked, err := d.openLock(trustOptions{lock: o.lock, user: o.user})
 	if err != nil {
 		return err
-	}
-	if o.profile == "" {
-		if o.profile, err = locked.onlyProfile(); err != nil {
-			return err
-		}
 	}
 	helpers, err := ownHelpers()
 	if err != nil {
@@ -121,6 +132,9 @@ func runDoctor(cmd *cobra.Command, d *deps, o launchOptions) error {
 		return err
 	}
 	if err := d.agreed(cmd, locked, o.profile, host); err != nil {
+		return err
+	}
+	if err := d.agreedHelpers(cmd, plan); err != nil {
 		return err
 	}
 	if err := examine(cmd, d, plan, checks); err != nil {

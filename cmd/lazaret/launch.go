@@ -178,6 +178,12 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 		denied.event,
 		func(e step.Event) { told(talk, w, e) },
 	}
+	stuck := ""
+	follow = append(follow, func(e step.Event) {
+		if e.Kind == step.Failed && stuck == "" {
+			stuck = e.Step
+		}
+	})
 	status, err := plan.Run(ctx, launch.IO{
 		Stdin: stdin, Stdout: stdout, Stderr: stderr, Terminal: terminalPath, Clipboard: o.clipboard,
 		Observe: func(e step.Event) error {
@@ -196,7 +202,27 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	if errors.Is(err, launch.ErrStopped) {
 		fmt.Fprintf(talk, "lazaret: note: %v\n", launch.ErrStopped)
 	}
-	return status, unlessSignalled(ctx, err)
+	if status == exitLazaret && err == nil {
+		fmt.Fprintf(talk, "lazaret: note: podman could not start it, or its command ended so; \"lazaret doctor\" says whether a sandbox starts on this machine\n")
+	}
+	return status, pointed(unlessSignalled(ctx, err), stuck)
+}
+
+// doctorChecks says which of doctor's checks a step of a launch depends on.
+var doctorChecks = map[string]string{
+	"helper": "userns", "image": "storage", "network.image": "storage", "network.router": "tun",
+	"network.hello": "network", "network.cable": "network", "network.policy": "network", "control": "runtime-dir",
+}
+
+// pointed gives an error that has no hint one: the step that failed says where
+// to look.
+func pointed(err error, stuck string) error {
+	var es *exitStatus
+	var h hinter
+	if err == nil || errors.As(err, &es) || errors.As(err, &h) || doctorChecks[stuck] == "" {
+		return err
+	}
+	return hinted{err, fmt.Sprintf("see %s in what \"lazaret doctor\" prints", doctorChecks[stuck])}
 }
 
 // told says what a person should know before the sandbox starts.
