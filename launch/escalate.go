@@ -36,6 +36,7 @@ type escalation struct {
 	config escalate.Config
 	still  Still
 	certs  Certificates
+	seen   []string // directories of the host that the sandbox sees
 
 	live   live
 	daemon *escalate.Daemon
@@ -62,7 +63,7 @@ func (r *resolver) escalate() error {
 	if err != nil {
 		return fmt.Errorf("profiles.%s.escalation.timeout: %w", r.Record.Profile, err)
 	}
-	lookup := escalate.NewLookup(r.Host.Path, r.Host.reach(r.profile, r.Record.Profile), r.Host.Lazaret)
+	lookup := escalate.Lookup{Path: r.Host.CommandPath, Reach: r.Host.reach(r.profile), Self: r.Host.Lazaret}
 	s := &escalation{
 		config: escalate.Config{
 			Profile: r.Record.Profile, Run: r.Record.ID,
@@ -81,6 +82,7 @@ func (r *resolver) escalate() error {
 	r.services = append(r.services, s)
 	s.verbs(&r.control)
 	r.step(step.Step{Name: "escalate.empty", Op: EmptyDir{s.config.Empty}})
+	r.step(step.Step{Name: "escalate.nothing", Op: WriteFile{filepath.Join(r.dir, nothingFile), ""}})
 	from := r.client()
 	r.step(step.Step{
 		Name: "escalate.client", Needs: []string{clientStep},
@@ -124,7 +126,7 @@ func whitelist(e lock.Escalation) escalate.Policy {
 }
 
 // reach lists what the sandbox can write to, most telling first.
-func (h Host) reach(p lock.Profile, name string) []escalate.Place {
+func (h Host) reach(p lock.Profile) []escalate.Place {
 	out := []escalate.Place{{Path: h.Workspace, What: "the workspace"}}
 	for _, target := range slices.Sorted(maps.Keys(p.Mounts)) {
 		m := p.Mounts[target]
@@ -159,6 +161,7 @@ func (s *escalation) begin(l live) {
 	}
 	s.config.Runners.Ready()
 	s.going.Go(func() { s.renew(ctx) })
+	s.going.Go(func() { s.watchSockets(ctx) })
 	s.going.Go(func() {
 		select {
 		case <-s.daemon.Queue().Aborted():

@@ -53,7 +53,7 @@ func TestEscalation(f *lock.File, profile string, e Env, command string, stdin b
 	if h.Sources, err = sources(needs, profile, h); err != nil {
 		return EscalationTest{}, err
 	}
-	l := escalate.NewLookup(h.Path, h.reach(p, profile), h.Lazaret)
+	l := escalate.NewLookup(h.Path, h.reach(p), h.Lazaret)
 	t := EscalationTest{
 		Decision: escalate.Decide(whitelist(p.Escalation), l, command, stdin),
 		Dir:      h.Workspace, Time: escalate.DefaultCommandTime, MaxOutput: p.Escalation.MaxOutput,

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 
+	"lazaret/escalate"
 	"lazaret/launch/podman"
 	"lazaret/lock"
 	"lazaret/lock/config"
@@ -52,6 +53,8 @@ type Host struct {
 	PullEnv []string
 	// CommandEnv is what commands get that the sandbox asked for, less PATH.
 	CommandEnv []string
+	// CommandPath is what of PATH such commands are looked up in.
+	CommandPath []string
 	// Secrets are the values of the variables the profile asks for, by host
 	// name. They never reach an argument vector, a plan's text or an event.
 	Secrets map[string]string
@@ -78,6 +81,9 @@ type Source struct {
 	Path   string // absolute, without symlinks
 	Exists bool
 	Dir    bool
+	// Sockets are those directly in it that the person is shown before they
+	// agree to the mount, as Lead has them.
+	Sockets []string
 }
 
 // Env is what Probe takes from the process: arguments, so that nothing below
@@ -189,6 +195,7 @@ func Probe(f *lock.File, profile string, e Env) (Host, error) {
 	if h.Sources, err = sources(needs, profile, h); err != nil {
 		return Host{}, err
 	}
+	h.CommandPath = escalate.NewLookup(h.Path, h.reach(f.Profiles[profile]), h.Lazaret).Path
 	shared := neighbours(filepath.Join(h.RuntimeDir, "lazaret"), Record{Workspace: h.Workspace}, false)
 	if h.Masked, err = masked(h.Workspace, shared); err != nil {
 		return Host{}, err

@@ -63,6 +63,7 @@ func (r *resolver) bindAfter(target string, src Source, mode string, after ...st
 		Name: "bind " + target, Where: step.Podman, Needs: needs,
 		Op: Bind{Source: src.Path, Target: at, Dir: src.Dir},
 	})
+	r.hideSockets(target, src, at, "bind "+target)
 	m := podman.Mount{Kind: "bind", Source: at, Target: target}
 	for _, opt := range strings.Split(mode, ",") {
 		switch opt {

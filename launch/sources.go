@@ -51,6 +51,9 @@ func sources(needs lock.Needs, profile string, h Host) (map[string]Source, error
 			if n.Writable && s.Dir {
 				writable = append(writable, s.Path)
 			}
+			if needs.SocketDir != "" && s.Dir && !within(s.Path, h.Workspace) && !within(s.Path, tokens.ProfileDir) {
+				s.Sockets = socketsIn(s.Path)
+			}
 			out[n.Target] = s
 		}
 	}

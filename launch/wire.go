@@ -97,6 +97,8 @@ func opKind(op step.Op) (string, error) {
 		return "setup", nil
 	case KeepSetup:
 		return "keep-setup", nil
+	case HideSockets:
+		return "hide-sockets", nil
 	}
 	return "", fmt.Errorf("%T is not an operation of the helper", op)
 }
@@ -139,6 +141,8 @@ func decodeOp(kind string, raw json.RawMessage) (step.Op, error) {
 		return decode[Setup](raw)
 	case "keep-setup":
 		return decode[KeepSetup](raw)
+	case "hide-sockets":
+		return decode[HideSockets](raw)
 	}
 	return nil, fmt.Errorf("the helper knows no operation %q", kind)
 }

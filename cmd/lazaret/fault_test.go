@@ -91,7 +91,7 @@ func newSandboxed(t *testing.T) *sandboxed { return newSandboxedWith(t, shellCon
 
 // newSandboxedWith makes a workspace with a profile called shell, from the
 // config for a data directory.
-func newSandboxedWith(t *testing.T, config func(data string) string) *sandboxed {
+func newSandboxedWith(t *testing.T, config func(data string) string, lock ...string) *sandboxed {
 	dir := t.TempDir()
 	t.Cleanup(func() { exec.Command("podman", "unshare", "rm", "-rf", filepath.Join(dir, "data")).Run() })
 	s := &sandboxed{t: t, ws: filepath.Join(dir, "ws")}
@@ -110,7 +110,7 @@ func newSandboxedWith(t *testing.T, config func(data string) string) *sandboxed 
 	if err := os.WriteFile(filepath.Join(s.ws, "lazaret.toml"), []byte(config(filepath.Join(dir, "data"))), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s.must("lock")
+	s.must(append([]string{"lock"}, lock...)...)
 	s.must("trust", "--yes")
 	s.must("launch", "shell", "--", "true") // the image is there, the volume is made
 	return s

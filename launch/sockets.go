@@ -1,0 +1,192 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lazaret/internal/step"
+	"lazaret/lock/config"
+)
+
+// A sandbox that may ask needs a runtime that connects to sockets of the host,
+// and that runtime connects to every one it finds: a key agent's in a volume,
+// a process manager's in the project. So all of them are covered but those that
+// the person was shown.
+
+// HideSockets covers the Unix sockets below a mounted directory, each with an
+// empty file, in the helper's mount namespace.
+type HideSockets struct {
+	Dir     string   // where the directory is mounted
+	Nothing string   // the empty file
+	Keep    []string // names directly in it that the person was shown
+	Target  string   // what the sandbox has it as
+}
+
+// Bounds of the search. Whatever is in larger trees is not found, which is said.
+const (
+	socketLook = 1_000_000
+	socketTime = 10 * time.Second
+)
+
+var errTooLarge = errors.New("it is too large to look through")
+
+// Do looks through the directory, following no link.
+func (o HideSockets) Do(ctx context.Context, _ step.Values) (step.Values, error) {
+	root, err := os.OpenRoot(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	dir, err := root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	ctx, cancel := context.WithTimeout(ctx, socketTime)
+	defer cancel()
+	var hidden []string
+	seen := 0
+	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || ctx.Err() != nil {
+			return ctx.Err() // what cannot be read, the sandbox cannot either
+		}
+		if seen++; seen > socketLook {
+			return errTooLarge
+		}
+		if d.Type() != fs.ModeSocket || slices.Contains(o.Keep, name) {
+			return nil
+		}
+		if err := o.cover(int(dir.Fd()), name); err != nil {
+			return fmt.Errorf("covering the socket %s: %w", config.Show(name), err)
+		}
+		hidden = append(hidden, filepath.Join(o.Target, name))
+		return nil
+	})
+	part := errors.Is(err, errTooLarge) || errors.Is(err, context.DeadlineExceeded)
+	if err != nil && !part {
+		return nil, err
+	}
+	return o.say(hidden, !part), nil
+}
+
+func (o HideSockets) cover(dir int, name string) error {
+	fd, err := unix.Openat2(dir, name, &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		return err
+	}
+	return unix.Mount(o.Nothing, fmt.Sprintf("/proc/self/fd/%d", fd), "", unix.MS_BIND, "")
+}
+
+// say tells what was covered; complete says that all was looked through.
+func (o HideSockets) say(hidden []string, complete bool) step.Values {
+	out := step.Values{}
+	if !complete {
+		out[toldValue+"size"] = config.Show(o.Target) + " is too large to look through for sockets of this machine: the sandbox can connect to those it finds"
+	}
+	if len(hidden) > 0 {
+		more := ""
+		if n := len(hidden) - namesMost; n > 0 {
+			hidden, more = hidden[:namesMost], fmt.Sprintf(" and %d more", n)
+		}
+		out[toldValue+"hidden"] = "sockets of this machine that the sandbox does not see: " + config.Show(strings.Join(hidden, ", ")) + more
+	}
+	return out
+}
+
+// Show says what is done.
+func (o HideSockets) Show() []string {
+	return []string{"mount --bind " + shown(o.Nothing) + " over every socket below " + shown(o.Dir)}
+}
+
+// hideSockets adds the step that covers what lies in a directory that the
+// sandbox gets.
+func (r *resolver) hideSockets(target string, src Source, at, bound string) {
+	if r.asks == nil || !src.Dir || within(src.Path, r.dir) {
+		return
+	}
+	s := r.asks
+	op := HideSockets{
+		Dir: at, Nothing: filepath.Join(r.dir, nothingFile), Keep: src.Sockets, Target: target,
+	}
+	s.seen = append(s.seen, src.Path)
+	r.step(step.Step{Name: "sockets " + target, Where: step.Podman, Needs: []string{bound, "escalate.nothing"}, Op: op})
+}
+
+// nothingFile is an empty file in the run directory.
+const nothingFile = "nothing"
+
+// socketPause is how often new sockets of this machine are looked for.
+const socketPause = 2 * time.Second
+
+// watchSockets says when a program of this machine opens a socket where the
+// sandbox can see it: a running sandbox cannot be made blind to that.
+func (s *escalation) watchSockets(ctx context.Context) {
+	since := time.Now()
+	told := map[string]bool{}
+	tick := time.NewTicker(socketPause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		b, err := os.ReadFile("/proc/net/unix")
+		if err != nil {
+			return
+		}
+		for _, path := range newSockets(string(b), s.config.Dir, s.seen, since) {
+			if !told[path] && len(told) < 100 {
+				told[path] = true
+				s.live.emit(step.Event{Kind: step.Notice, Attr: map[string]string{"notice": "a program of this machine opened the socket " + path +
+					", and the sandbox can connect to it; the next launch hides it"}})
+			}
+		}
+	}
+}
+
+// newSockets finds, in the text of /proc/net/unix, sockets below dirs that were
+// made after since. A relative name may be one in the workspace.
+func newSockets(text, ws string, dirs []string, since time.Time) (out []string) {
+	for line := range strings.Lines(text) {
+		// Num: RefCount Protocol Flags Type St Inode Path
+		path := strings.TrimSuffix(line, "\n")
+		for range 7 {
+			_, path, _ = strings.Cut(strings.TrimLeft(path, " "), " ")
+		}
+		if path == "" || path[0] == '@' {
+			continue
+		}
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(ws, path)
+		}
+		if !slices.ContainsFunc(dirs, func(d string) bool { return within(path, d) }) {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK && time.Unix(st.Ctim.Unix()).After(since) {
+			out = append(out, path)
+		}
+	}
+	return out
+}
