@@ -37,6 +37,7 @@ type escalation struct {
 	still  Still
 	certs  Certificates
 	seen   []string // directories of the host that the sandbox sees
+	mark   string   // the file that says that the sandbox stands still
 
 	live   live
 	daemon *escalate.Daemon
@@ -74,7 +75,8 @@ func (r *resolver) escalate() error {
 			Runners: &escalate.Runners{Lazaret: r.Host.Lazaret},
 			Now:     time.Now, Limits: escalate.DefaultLimits, Door: escalate.DefaultDoor,
 		},
-		still: Still{Engine: r.Engine, Environ: r.environ, Name: r.Record.Container(), Runsc: filepath.Join(r.Host.RuntimeDir, "runsc")},
+		still: Still{Engine: r.Engine, Environ: r.environ, Name: r.Record.Container(), Runsc: runscRoot(r.Host.RuntimeDir)},
+		mark:  filepath.Join(r.dir, suspendedFile),
 	}
 	s.config.Peer = s.peer
 	s.config.Log = s.log
@@ -214,7 +216,10 @@ func (s *escalation) finish(context.Context) {
 
 // Suspend makes the sandbox stand still, or else ends it.
 func (s *escalation) Suspend(ctx context.Context) error {
-	err := s.perform(ctx, false)
+	err := os.WriteFile(s.mark, nil, 0o600)
+	if err == nil {
+		err = s.perform(ctx, false)
+	}
 	if err != nil {
 		s.live.end(fmt.Errorf("suspending the sandbox, which was ended instead: %w", err))
 	}
@@ -222,7 +227,12 @@ func (s *escalation) Suspend(ctx context.Context) error {
 }
 
 // Resume lets the sandbox go on.
-func (s *escalation) Resume(ctx context.Context) error { return s.perform(ctx, true) }
+func (s *escalation) Resume(ctx context.Context) error {
+	if err := s.perform(ctx, true); err != nil {
+		return err
+	}
+	return os.Remove(s.mark)
+}
 
 // ErrEnded is the end of a sandbox that the person ended when it asked.
 var ErrEnded = errors.New("you ended the sandbox")

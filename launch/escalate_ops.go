@@ -13,9 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lazaret/escalate/wire"
-	"lazaret/internal/proc"
 	"lazaret/internal/step"
-	"lazaret/launch/podman"
 	"lazaret/lock/config"
 )
 
@@ -210,34 +208,3 @@ func (o Certificates) Do(_ context.Context, in step.Values) (step.Values, error)
 func (o Certificates) Show() []string {
 	return []string{"mount -t tmpfs -o size=256k lazaret-certs " + shown(o.Target), "write " + strings.Join(certFiles, " ") + " there"}
 }
-
-// Still makes the sandbox stand still, or go on. Podman's own pause needs
-// cgroups, which rootless gVisor does not have.
-type Still struct {
-	Engine  podman.Engine
-	Environ []string
-	Name    string
-	Runsc   string // where runsc keeps its state
-	Resume  bool
-}
-
-// Do asks runsc.
-func (o Still) Do(ctx context.Context, _ step.Values) (step.Values, error) {
-	id, err := proc.Output(ctx, proc.Cmd{Argv: o.Engine.Argv("container", "inspect", "--format", "{{.Id}}", o.Name), Env: o.Environ})
-	if err != nil {
-		return nil, err
-	}
-	_, err = proc.Output(ctx, proc.Cmd{Argv: o.argv(strings.TrimSpace(string(id))), Env: o.Environ})
-	return nil, err
-}
-
-func (o Still) argv(id string) []string {
-	verb := "pause"
-	if o.Resume {
-		verb = "resume"
-	}
-	return []string{o.Engine.Runsc, "--root", o.Runsc, verb, id}
-}
-
-// Show gives the command.
-func (o Still) Show() []string { return []string{shown(o.argv("ID")...)} }

@@ -39,6 +39,7 @@ type container struct {
 	name   string
 	remove []string
 	env    []string
+	kill   []string // ends it while it is suspended; see Still
 }
 
 // ServeHelper is the helper: it performs what conn asks for until conn ends,
@@ -124,6 +125,9 @@ func (s *server) perform(ctx context.Context, r request) (step.Values, error) {
 	case KeepSetup:
 		o.mounts = &s.mounts
 		op = o
+	case Still:
+		o.mark = s.suspended
+		op = o
 	}
 	return op.Do(ctx, r.In)
 }
@@ -142,6 +146,17 @@ func (s *server) reply(r reply) {
 	s.enc.Encode(r) // lazaret may be gone; end() is next then
 }
 
+// suspended keeps in mind what ends a container that stands still.
+func (s *server) suspended(name string, kill []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.containers {
+		if s.containers[i].name == name {
+			s.containers[i].kill = kill
+		}
+	}
+}
+
 // remove removes a container that this helper started.
 func (s *server) remove(ctx context.Context, name string) error {
 	s.mu.Lock()
@@ -153,6 +168,9 @@ func (s *server) remove(ctx context.Context, name string) error {
 	}
 	c := s.containers[i]
 	s.mu.Unlock()
+	if c.kill != nil {
+		proc.Output(ctx, proc.Cmd{Argv: c.kill, Env: c.env}) // what counts is the removal
+	}
 	if _, err := proc.Output(ctx, proc.Cmd{Argv: c.remove, Env: c.env}); err != nil {
 		return err
 	}

@@ -100,6 +100,9 @@ func (u *undoer) removeContainer(ctx context.Context, engine podman.Engine, name
 			return nil
 		}
 	}
+	if name == u.record.Container() {
+		u.unfreeze(ctx, engine, name)
+	}
 	var err error
 	for range 3 {
 		if _, err = proc.Output(ctx, proc.Cmd{Argv: engine.Remove(name), Env: u.env, Dir: "/"}); err == nil {

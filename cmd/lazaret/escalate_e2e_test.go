@@ -204,7 +204,7 @@ connect /run/lazaret/escalate.sock | head -c 20 | tr -d '\0'; echo "plain: done"
 		const script = `
 n=0; (while sleep 0.1; do n=$((n+1)); echo $n > /workspace/count; done) &
 lazaret-escalate -- sleep 1000; echo "aborted: $?"
-lazaret-escalate true; echo "shut: $?"
+lazaret-escalate true; echo "shut: $?"; sleep 3
 `
 		a := s.begin(t, script)
 		a.next(t)
@@ -242,6 +242,24 @@ lazaret-escalate true; echo "shut: $?"
 		if out := a.end(t, exitLazaret); !strings.Contains(out, launch.ErrEnded.Error()) || time.Since(start) > 10*time.Second {
 			t.Errorf("after %s: %s", time.Since(start), out)
 		}
+		// And killed while it stands still, lazaret alone and with its helper:
+		// podman forgets a sandbox that stands still, and it lives.
+		for _, all := range []bool{false, true} {
+			a = s.begin(t, script)
+			a.next(t)
+			if err := a.far.Suspend(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if all {
+				syscall.Kill(s.helper(), syscall.SIGKILL)
+			}
+			a.cmd.Process.Kill()
+			a.cmd.Wait()
+			s.must("clean")
+			if left := runscs(t); left != "" {
+				t.Errorf("helper killed too: %v: left are\n%s", all, left)
+			}
+		}
 	})
 
 	t.Run("end of everything", func(t *testing.T) {
@@ -272,6 +290,28 @@ lazaret-escalate true; echo "shut: $?"
 			t.Errorf("the host is not as it was\n%s", diff)
 		}
 	})
+}
+
+// runscs lists processes of sandboxes, once those that end have had the time.
+func runscs(t *testing.T) (out string) {
+	t.Helper()
+	for range 20 {
+		b, err := exec.Command("ps", "-u", fmt.Sprint(os.Getuid()), "-o", "pid=,stat=,args=").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = ""
+		for line := range strings.Lines(string(b)) {
+			if strings.Contains(line, "runsc-") || strings.Contains(line, "[exe]") {
+				out += line
+			}
+		}
+		if out == "" {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return out
 }
 
 // awaitNumber waits for a file with a number.
