@@ -48,6 +48,7 @@ type Plan struct {
 	asks     *escalation // nil: it may ask for nothing
 	environ  []string    // podman's, in the helper
 	held     held
+	writable []string // see Writable
 }
 
 // Resolve turns a lock and the facts of a host into a Plan. It touches nothing.
@@ -79,6 +80,7 @@ func Resolve(f *lock.File, profile string, h Host, o Options) (*Plan, error) {
 	}
 	r := resolver{Plan: plan, file: f, profile: p, pinned: pinned, opts: o, dir: filepath.Join(h.RuntimeDir, "lazaret", o.ID)}
 	plan.control.record = plan.Record
+	plan.writable = writable(p, h)
 	if socket := filepath.Join(r.dir, controlSocket); len(socket) > socketPathMax {
 		return nil, refuse("set XDG_RUNTIME_DIR to a shorter path", "the control socket's path has %d bytes, more than the %d a socket can have: %s",
 			len(socket), socketPathMax, config.Show(socket))

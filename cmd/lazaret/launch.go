@@ -159,6 +159,11 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	tell, again := warnings(talk, host.Terminal)
 	guard := &watch{dir: host.Workspace, tell: tell}
 	defer func() { again(guard.told) }()
+	left, err := d.watchWorkspace(cmd.Context(), plan, file.Profiles[o.profile].Git.Mode != "none", talk, tell)
+	if err != nil {
+		return 0, err
+	}
+	defer left.end(context.WithoutCancel(cmd.Context()))
 	audit, err := d.openAudit(plan.Record)
 	if err != nil {
 		return 0, err
@@ -177,6 +182,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 		guard.event,
 		denied.event,
 		func(e step.Event) { told(talk, w, e) },
+		left.event,
 	}
 	stuck := ""
 	follow = append(follow, func(e step.Event) {

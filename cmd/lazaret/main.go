@@ -15,11 +15,12 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 // Exit statuses, in one place. launch passes the agent's own through.
 const (
-	exitOK      = 0
-	exitError   = 1
-	exitUsage   = 2
-	exitStale   = 3   // lock --check: the lockfile is stale
-	exitLazaret = 125 // launch: lazaret itself failed, as podman does
+	exitOK       = 0
+	exitError    = 1
+	exitUsage    = 2
+	exitStale    = 3   // lock --check: the lockfile is stale
+	exitFindings = 4   // guard: something was found
+	exitLazaret  = 125 // launch: lazaret itself failed, as podman does
 )
 
 // exitStatus is an error that carries an exit status. A nil Err is silent.
@@ -87,6 +88,7 @@ func newRootCmd(d *deps) *cobra.Command {
 		newStopCmd(d),
 		newLogCmd(d),
 		newDoctorCmd(d),
+		newGuardCmd(d),
 		newProbeCmd(),
 		newRelayCmd(),
 		newCleanCmd(d),

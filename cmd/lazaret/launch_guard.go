@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"lazaret/gitshadow/guard"
+	"lazaret/internal/step"
+	"lazaret/launch"
+	"lazaret/lock/config"
+)
+
+// sentry looks at what a sandbox can write to: before it begins, so that what
+// is new can be told from what was there; while it runs, for what tools of the
+// host act upon at once; and when it has ended.
+type sentry struct {
+	d      *deps
+	talk   io.Writer
+	tell   func(string)
+	roots  []string
+	reads  bool // the sandbox reads the repository's configuration
+	store  guard.Store
+	beside bool // another sandbox of the workspace runs
+
+	ready   chan struct{} // closed when the look before is done
+	err     error         // of that
+	record  guard.Record
+	earlier []guard.Finding // told at the end of an earlier session, and still there
+
+	stop func() // ends the watch
+
+	mu   sync.Mutex
+	told map[string]bool
+}
+
+// The end of a launch waits this long at most for each look.
+var sentryLimits = guard.Limits{Time: 10 * time.Second, Entries: guard.DefaultLimits.Entries, Depth: guard.DefaultLimits.Depth,
+	Findings: guard.DefaultLimits.Findings, Bytes: guard.DefaultLimits.Bytes}
+
+// watchWorkspace begins to look at what is there before the sandbox.
+func (d *deps) watchWorkspace(ctx context.Context, p *launch.Plan, reads bool, talk io.Writer, tell func(string)) (*sentry, error) {
+	store, err := d.guardStore()
+	if err != nil {
+		return nil, err
+	}
+	s := &sentry{d: d, talk: talk, tell: tell, roots: p.Writable(), reads: reads, store: store,
+		beside: d.live(ctx, d.cwd), ready: make(chan struct{}), told: map[string]bool{}}
+	old, err := store.Get(d.cwd)
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(s.ready)
+		s.err = s.before(ctx, old)
+	}()
+	return s, nil
+}
+
+func (s *sentry) before(ctx context.Context, old *guard.Record) error {
+	now := guard.Scan(ctx, guard.Options{Roots: s.roots, Limits: sentryLimits, Now: time.Now()})
+	if old != nil && s.beside {
+		s.record = old.Join(now)
+	} else {
+		s.record = guard.Begin(old, s.d.cwd, now)
+	}
+	s.earlier = s.record.Told
+	return s.store.Put(s.record)
+}
+
+// event joins the look before the sandbox, and watches while it runs.
+func (s *sentry) event(e step.Event) {
+	switch {
+	case e.Step != "sandbox":
+	case e.Kind == step.Begin:
+		<-s.ready
+		s.begin()
+	case (e.Kind == step.Done || e.Kind == step.Failed) && s.stop != nil:
+		s.stop()
+	}
+}
+
+func (s *sentry) begin() {
+	if s.err != nil {
+		s.tell(fmt.Sprintf("what the sandbox leaves will not be looked at: %v", s.err))
+		return
+	}
+	if n := worth(s.earlier); n > 0 {
+		fmt.Fprintf(s.talk, "lazaret: note: %s of an earlier sandbox's leavings: lazaret guard\n", count(n, "finding"))
+	}
+	for _, f := range s.record.Base.Findings {
+		if f.Kind == guard.Credentials && s.reads && f.Path == ".git/config" && string(f.Root) == s.d.cwd {
+			fmt.Fprintf(s.talk, "lazaret: note: the sandbox reads .git/config, and %s there holds credentials\n", config.Show(string(f.What)))
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	s.stop = sync.OnceFunc(func() { cancel(); <-ended })
+	go func() {
+		defer close(ended)
+		if err := guard.Watch(ctx, guard.Options{Roots: s.roots, Limits: sentryLimits}, s.live); err != nil {
+			s.tell(fmt.Sprintf("what tools of this machine act upon is looked for at the end only: %v", err))
+		}
+	}()
+}
+
+// liveMost is how many findings are told while the sandbox runs.
+const liveMost = 10
+
+// live tells of what acts at once, and ends what must not wait.
+func (s *sentry) live(now guard.Snapshot) {
+	found := guard.Compare(&s.record.Base, now)
+	s.strip(found)
+	l := look{ws: s.d.cwd}
+	for _, f := range guard.Collapse(found) {
+		if !f.Live || f.Severity < guard.Warning || f.Kind == guard.Setuid {
+			continue
+		}
+		line := l.line(f)
+		s.mu.Lock()
+		n, known := len(s.told), s.told[line]
+		if !known && n <= liveMost {
+			s.told[line] = true
+		}
+		s.mu.Unlock()
+		switch {
+		case known || n > liveMost:
+		case n == liveMost:
+			s.tell(`the sandbox writes more that tools of this machine act upon: "lazaret guard" shows it`)
+		default:
+			s.tell(line + ": " + config.Show(f.Why))
+		}
+	}
+}
+
+// strip takes the setuid bits off what a sandbox made a setuid file, and says
+// which: until somebody does, every user of the machine may be able to run it as
+// the person. Where not all was looked at before, the bits may be the person's.
+func (s *sentry) strip(found []guard.Finding) (done []guard.Finding) {
+	if len(s.record.Base.Gaps) > 0 {
+		return nil
+	}
+	for _, f := range found {
+		if f.Kind != guard.Setuid || f.Repair != guard.Strip {
+			continue
+		}
+		if _, err := f.Do(); err != nil {
+			continue // told at the end
+		}
+		done = append(done, f)
+		l := look{ws: s.d.cwd}
+		s.tell(l.line(f) + ": the bits are taken off")
+	}
+	return done
+}
+
+// worth counts what is more than a note.
+func worth(fs []guard.Finding) (n int) {
+	for _, f := range guard.Collapse(fs) {
+		if f.Severity > guard.Note {
+			n++
+		}
+	}
+	return n
+}
+
+// leftMost is how many findings are told at the end.
+const leftMost = 5
+
+// end looks at what the sandbox left, and tells the worst of it.
+func (s *sentry) end(ctx context.Context) {
+	<-s.ready
+	if s.err != nil {
+		return // it was told
+	}
+	if s.stop == nil { // no sandbox ran
+		s.record.Open = s.beside
+		s.put(s.record)
+		return
+	}
+	s.stop()
+	now := guard.Scan(ctx, guard.Options{Roots: s.roots, Limits: sentryLimits, Now: time.Now()})
+	now = now.Without(s.strip(guard.Compare(&s.record.Base, now)))
+	record, found := s.record.End(now)
+	record.Open = s.beside || s.d.live(ctx, s.d.cwd)
+	s.put(record)
+	s.summary(found, now.Gaps)
+}
+
+func (s *sentry) put(r guard.Record) {
+	if err := s.store.Put(r); err != nil {
+		fmt.Fprintf(s.talk, "lazaret: warning: %v\n", err)
+	}
+}
+
+func (s *sentry) summary(found []guard.Finding, gaps []guard.Gap) {
+	old := 0
+	found = slices.DeleteFunc(guard.Collapse(found), func(f guard.Finding) bool {
+		if f.Severity == guard.Note {
+			return true
+		}
+		if slices.ContainsFunc(guard.Collapse(s.earlier), func(e guard.Finding) bool {
+			return e.Kind == f.Kind && e.Root == f.Root && e.Path == f.Path && e.What == f.What && e.Digest == f.Digest
+		}) {
+			old++
+			return true
+		}
+		return false
+	})
+	l := look{ws: s.d.cwd}
+	if len(gaps) > 0 {
+		fmt.Fprintf(s.talk, "lazaret: warning: what the sandbox left could not all be looked at: %s: %s\n", config.Show(l.path(gaps[0].Root, gaps[0].Path)), config.Show(gaps[0].Why))
+	}
+	if len(found) == 0 {
+		return
+	}
+	fmt.Fprintln(s.talk, "lazaret: warning: the sandbox left what tools of this machine would run or obey:")
+	for i, f := range found {
+		if i == leftMost {
+			fmt.Fprintf(s.talk, "  and %d more\n", len(found)-i)
+			break
+		}
+		fmt.Fprintf(s.talk, "  %s: %s: %s\n", f.Severity, l.line(f), config.Show(f.Why))
+	}
+	if old > 0 {
+		fmt.Fprintf(s.talk, "  and %s of earlier sandboxes\n", count(old, "finding"))
+	}
+	fmt.Fprintln(s.talk, `lazaret: hint: "lazaret guard" shows all of it, --fix puts it out of the way, --accept says that it is yours`)
+}
