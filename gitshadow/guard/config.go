@@ -15,6 +15,9 @@ type setting struct {
 }
 
 func (s setting) key() string {
+	if s.section == "" && s.sub == "" {
+		return s.name
+	}
 	if s.sub == "" {
 		return s.section + "." + s.name
 	}
@@ -28,16 +31,17 @@ func parseConfig(data []byte) (out []setting, err error) {
 	p := &configParser{text: strings.ReplaceAll(strings.TrimPrefix(string(data), "\ufeff"), "\r\n", "\n"), line: 1}
 	var section, sub string
 	for !p.end() {
+		start := p.at
 		switch c := p.peek(); {
 		case c == '\n' || c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f':
 			p.next()
 		case c == '#' || c == ';':
-			p.skipLine()
+			p.skipLine(start)
 		case c == '[':
 			s, b, e := p.section()
 			if e != nil {
 				err = e
-				p.skipLine()
+				p.skipLine(start)
 				continue
 			}
 			section, sub = s, b
@@ -45,10 +49,11 @@ func parseConfig(data []byte) (out []setting, err error) {
 			s, e := p.setting()
 			if e != nil {
 				err = e
-				p.skipLine()
+				p.skipLine(start)
 			}
 			if s.name != "" {
 				s.section, s.sub = section, sub
+				s.value, _, _ = strings.Cut(s.value, "\x00") // to git, the end
 				out = append(out, s)
 			}
 		}
@@ -75,9 +80,9 @@ func (p *configParser) next() byte {
 	return c
 }
 
-// skipLine goes to the end of the line, or stays where the last one ended.
-func (p *configParser) skipLine() {
-	if p.at > 0 && p.text[p.at-1] == '\n' {
+// skipLine goes to the end of the line, unless what began at start has.
+func (p *configParser) skipLine(start int) {
+	if p.at > start && p.text[p.at-1] == '\n' {
 		return
 	}
 	for !p.end() && p.next() != '\n' {
@@ -161,7 +166,7 @@ func (p *configParser) setting() (s setting, err error) {
 		return s, nil
 	case p.peek() == '#' || p.peek() == ';':
 		s.bare = true
-		p.skipLine()
+		p.skipLine(p.at)
 		return s, nil
 	case p.next() != '=':
 		return s, p.bad("no = after the name")
@@ -187,7 +192,7 @@ func (p *configParser) value() (string, error) {
 			quoted = !quoted
 			keep = b.Len()
 		case !quoted && (c == '#' || c == ';'):
-			p.skipLine()
+			p.skipLine(p.at - 1)
 			return b.String()[:keep], nil
 		case !quoted && isSpace(c):
 			if b.Len() > 0 {

@@ -20,7 +20,8 @@ type Severity int
 // From harmless alone to what needs no further step of the person's than
 // ordinary work in the directory.
 const (
-	Note Severity = iota
+	seen Severity = iota - 1 // not told: it only says that a file was there
+	Note
 	Warning
 	Danger
 )
@@ -31,6 +32,8 @@ func (s Severity) String() string {
 		return "danger"
 	case Warning:
 		return "warning"
+	case seen:
+		return "seen"
 	}
 	return "note"
 }
@@ -40,7 +43,7 @@ func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil
 
 // UnmarshalText reads a severity's name.
 func (s *Severity) UnmarshalText(b []byte) error {
-	for _, v := range []Severity{Note, Warning, Danger} {
+	for _, v := range []Severity{seen, Note, Warning, Danger} {
 		if v.String() == string(b) {
 			*s = v
 			return nil
@@ -159,6 +162,8 @@ func Compare(before *Snapshot, now Snapshot) []Finding {
 	for _, f := range now.Findings {
 		digest, there := known[f.key()]
 		switch {
+		case f.Severity == seen:
+			continue
 		case before == nil:
 			f.State = Present
 		case there && digest == f.Digest:

@@ -86,6 +86,8 @@ func (w *walker) leadsOut(at, to string, ino uint64, r *rule, p place) {
 	switch {
 	case r != nil && !p.lower && r.severity > Note && r.kind != Program && r.kind != Submodules && r.kind != Attributes:
 		f.Severity, f.Why, f.Live = r.severity, r.why()+", and it leads out of the directory", r.live
+	case isAside(path.Base(at)):
+		f.Severity, f.Repair = Note, NoRepair
 	case systemPath(clean):
 		f.Severity, f.Why = Note, "it leads to the system's own files"
 	case clean == "/workspace" || strings.HasPrefix(clean, "/workspace/"):

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,6 +15,12 @@ import (
 
 // AsideSuffix is what a thing that was moved aside has at the end of its name.
 const AsideSuffix = ".lazaret-quarantine"
+
+var asideName = regexp.MustCompile(regexp.QuoteMeta(AsideSuffix) + `(-[0-9]+)?$`)
+
+func isAside(name string) bool {
+	return strings.Contains(name, AsideSuffix) && asideName.MatchString(name)
+}
 
 // ErrOther is a thing that is not the one that was found any more.
 var ErrOther = errors.New("it is another one by now")

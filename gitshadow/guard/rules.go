@@ -194,6 +194,9 @@ func actsIn(name string) bool { return actsDir[name] || name == "hooks" }
 
 // ruleFor is the rule for a file, or nil.
 func ruleFor(at, name string, p place) *rule {
+	if isAside(name) {
+		return nil // no tool looks for that
+	}
 	parent := path.Base(path.Dir(at))
 	for _, r := range byName[name] {
 		if dir := path.Dir(r.name); dir != "." && dir != parent {

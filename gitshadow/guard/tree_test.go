@@ -77,6 +77,9 @@ func scan(t testing.TB, roots ...string) Snapshot {
 // lines says findings in one line each: severity, kind, path, what.
 func lines(fs []Finding) (out []string) {
 	for _, f := range fs {
+		if f.Severity == seen {
+			continue
+		}
 		s := f.Severity.String() + " " + string(f.Kind) + " " + string(f.Path)
 		if f.What != "" {
 			s += ": " + string(f.What)

@@ -11,6 +11,7 @@ func (w *walker) submodules(at string, data []byte, digest string, ino uint64) {
 	add := func(severity Severity, what, why string) {
 		w.add(Finding{Kind: Submodules, Severity: severity, Path: Name(at), What: Name(what), Why: why, Digest: digest, Repair: Aside, Inode: ino})
 	}
+	add(seen, "", "")
 	settings, err := parseConfig(data)
 	if err != nil {
 		add(Warning, err.Error(), "git cannot read it, and neither can this")
@@ -63,8 +64,9 @@ func oddPath(p string) bool {
 // attributes looks at a .gitattributes: it names the filters, diff and merge
 // drivers, defined in the person's own configuration, that git runs for a file.
 func (w *walker) attributes(at string, data []byte, digest string, ino uint64) {
+	w.add(Finding{Kind: Attributes, Severity: seen, Path: Name(at)})
 	for _, d := range driversIn(data) {
-		f := Finding{Kind: Attributes, Severity: Warning, Path: Name(at), What: Name(d), Digest: digest, Inode: ino,
+		f := Finding{Kind: Attributes, Severity: Warning, Path: Name(at), What: Name(d), Digest: digest, Repair: Aside, Inode: ino,
 			Why: "git runs the driver of that name for these files, where your configuration has one"}
 		if d == "filter=lfs" || d == "diff=lfs" || d == "merge=lfs" {
 			f.Severity = Note
