@@ -357,7 +357,7 @@ func (d *deps) acceptAll(cmd *cobra.Command, l look, o guardOptions) error {
 		case err != nil:
 			return err
 		case !ok:
-			return &exitStatus{exitError, errors.New("nothing was done")}
+			return &exitStatus{exitError, errNothingDone}
 		}
 	}
 	store, err := d.guardStore()

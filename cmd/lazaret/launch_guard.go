@@ -115,7 +115,7 @@ func (s *sentry) live(now guard.Snapshot) {
 	found := guard.Compare(&s.record.Base, now)
 	s.strip(found)
 	l := look{ws: s.d.cwd}
-	for _, f := range guard.Collapse(found) {
+	for _, f := range s.fresh(found) {
 		if !f.Live || f.Severity < guard.Warning || f.Kind == guard.Setuid {
 			continue
 		}
@@ -134,6 +134,15 @@ func (s *sentry) live(now guard.Snapshot) {
 			s.tell(line + ": " + config.Show(f.Why))
 		}
 	}
+}
+
+// fresh are the findings that no earlier sandbox left.
+func (s *sentry) fresh(found []guard.Finding) []guard.Finding {
+	return slices.DeleteFunc(guard.Collapse(found), func(f guard.Finding) bool {
+		return slices.ContainsFunc(guard.Collapse(s.earlier), func(e guard.Finding) bool {
+			return e.Kind == f.Kind && e.Root == f.Root && e.Path == f.Path && e.What == f.What && e.Digest == f.Digest && e.Files == f.Files
+		})
+	})
 }
 
 // strip takes the setuid bits off what a sandbox made a setuid file, and says
@@ -197,19 +206,9 @@ func (s *sentry) put(r guard.Record) {
 }
 
 func (s *sentry) summary(found []guard.Finding, gaps []guard.Gap) {
-	old := 0
-	found = slices.DeleteFunc(guard.Collapse(found), func(f guard.Finding) bool {
-		if f.Severity == guard.Note {
-			return true
-		}
-		if slices.ContainsFunc(guard.Collapse(s.earlier), func(e guard.Finding) bool {
-			return e.Kind == f.Kind && e.Root == f.Root && e.Path == f.Path && e.What == f.What && e.Digest == f.Digest
-		}) {
-			old++
-			return true
-		}
-		return false
-	})
+	all := worth(found)
+	found = slices.DeleteFunc(s.fresh(found), func(f guard.Finding) bool { return f.Severity == guard.Note })
+	old := all - len(found)
 	l := look{ws: s.d.cwd}
 	if len(gaps) > 0 {
 		fmt.Fprintf(s.talk, "lazaret: warning: what the sandbox left could not all be looked at: %s: %s\n", config.Show(l.path(gaps[0].Root, gaps[0].Path)), config.Show(gaps[0].Why))

@@ -11,7 +11,7 @@ import (
 
 // dotGit looks at a name .git: the directory of a repository, or a file or
 // link that says where that is.
-func (w *walker) dotGit(dirfd int, rel string, kind uint8, p place) {
+func (w *walker) dotGit(dirfd int, rel string, kind uint8, p where) {
 	at := path.Join(rel, ".git")
 	f := Finding{Kind: Repository, Path: Name(at), Repair: Aside, Live: true, Severity: Note,
 		Why: "git in this directory obeys what it says"}
@@ -80,7 +80,7 @@ func (w *walker) looksInto(fd int) {
 }
 
 // repository tells of one.
-func (w *walker) repository(f Finding, p place) {
+func (w *walker) repository(f Finding, p where) {
 	if p.lower {
 		f.Live = false
 	}
@@ -108,7 +108,7 @@ func (w *walker) below(rel, to string) (string, bool) {
 }
 
 // bare looks at a directory that git takes for a repository from within.
-func (w *walker) bare(fd int, rel string, p place) {
+func (w *walker) bare(fd int, rel string, p where) {
 	var st unix.Stat_t
 	unix.Fstat(fd, &st)
 	w.repository(Finding{Kind: Repository, Path: Name(rel), What: "without a .git: the directory itself", Repair: Aside, Live: true, Severity: Note, Inode: st.Ino,
@@ -132,7 +132,7 @@ func (w *walker) bare(fd int, rel string, p place) {
 
 // gitDir looks at what git reads from its directory at, which is open. work is
 // the directory it belongs to, below the root.
-func (w *walker) gitDir(fd int, at, work string, p place, seen map[string]bool) {
+func (w *walker) gitDir(fd int, at, work string, p where, seen map[string]bool) {
 	if w.stop(at) || p.depth > w.o.Limits.Depth || seen[at] {
 		return
 	}
@@ -203,7 +203,7 @@ func (w *walker) within(dirfd int, e entry, at string, f func(fd int)) {
 
 // gitDirs looks for the directories of worktrees and submodules, which may lie
 // deeper: a submodule's name can have slashes.
-func (w *walker) gitDirs(fd int, at, work string, p place, seen map[string]bool) {
+func (w *walker) gitDirs(fd int, at, work string, p where, seen map[string]bool) {
 	if p.depth++; w.stop(at) || p.depth > w.o.Limits.Depth {
 		w.gap(at, "too many directories below one another")
 		return
@@ -262,7 +262,7 @@ func (w *walker) hooks(fd int, at string) {
 	w.looksInto(fd)
 	for _, e := range w.list(fd, at) {
 		here := path.Join(at, e.name)
-		if strings.HasSuffix(e.name, ".sample") {
+		if strings.HasSuffix(e.name, ".sample") || isAside(e.name) {
 			continue
 		}
 		w.hook(fd, here, e.name, "git runs it as the hook "+e.name)

@@ -140,21 +140,25 @@ type key struct {
 
 func (f Finding) key() key { return key{f.Kind, f.Root, f.Path, f.What} }
 
+// place is a file, as far as one kind of finding is about it.
+type place struct {
+	kind       Kind
+	root, path Name
+}
+
+func (f Finding) place() place { return place{f.Kind, f.Root, f.Path} }
+
 // same tells whether two findings say the same.
 func (f Finding) same(g Finding) bool { return f.key() == g.key() && f.Digest == g.Digest }
 
 // Compare gives what is in now and was not in before, worst first. A nil
 // before knows nothing, so that everything is given.
 func Compare(before *Snapshot, now Snapshot) []Finding {
-	type place struct {
-		kind       Kind
-		root, path Name
-	}
 	known, places, groups := map[key]string{}, map[place]bool{}, map[place]bool{}
 	if before != nil {
 		for _, f := range before.Findings {
 			known[f.key()] = f.Digest
-			places[place{f.Kind, f.Root, f.Path}] = true
+			places[f.place()] = true
 			groups[place{"", f.Root, f.Group}] = true
 		}
 	}
@@ -168,7 +172,7 @@ func Compare(before *Snapshot, now Snapshot) []Finding {
 			f.State = Present
 		case there && digest == f.Digest:
 			continue
-		case places[place{f.Kind, f.Root, f.Path}]:
+		case places[f.place()]:
 			f.State = Changed
 			f.raise()
 			if f.Repair == Aside {

@@ -11,7 +11,7 @@ import (
 
 // link looks at a symlink: where it leads, and whether a tool looks for its
 // name.
-func (w *walker) link(dirfd int, at, name string, p place) {
+func (w *walker) link(dirfd int, at, name string, p where) {
 	var st unix.Stat_t
 	buf := make([]byte, 4096)
 	n, err := unix.Readlinkat(dirfd, name, buf)
@@ -79,7 +79,7 @@ func (w *walker) link(dirfd int, at, name string, p place) {
 }
 
 // leadsOut tells of a link out of the root.
-func (w *walker) leadsOut(at, to string, ino uint64, r *rule, p place) {
+func (w *walker) leadsOut(at, to string, ino uint64, r *rule, p where) {
 	f := Finding{Kind: Link, Severity: Warning, Path: Name(at), What: Name(to), Repair: Aside, Inode: ino,
 		Why: "it leads out of the directory: what writes to it writes there, and what copies it copies from there"}
 	clean := path.Clean(to)

@@ -15,16 +15,16 @@ func TestRecord(t *testing.T) {
 	dir := tree(t, map[string]string{".envrc": "mine", "a": ""})
 	told := func(fs []Finding) string { return strings.Join(lines(fs), "; ") }
 	r := Begin(nil, dir, scan(t, dir))
-	grow(t, dir, map[string]string{".mcp.json": "{}"})
+	grow(t, dir, map[string]string{".mcp.json": "{}", "s/.gitmodules": "[submodule \"a\"]\nupdate = !id\n"})
 	r, found := r.End(scan(t, dir))
-	if told(found) != "danger tool .mcp.json" {
+	if told(found) != "danger tool .mcp.json; danger submodules s/.gitmodules: submodule.a.update = !id" {
 		t.Errorf("first: %s", told(found))
 	}
 	// The person's own between sandboxes is not told, the agent's still is.
 	grow(t, dir, map[string]string{".npmrc": "mine"})
 	r = Begin(&r, dir, scan(t, dir))
 	r, found = r.End(scan(t, dir))
-	if told(found) != "danger tool .mcp.json" || len(r.Told) != 1 {
+	if told(found) != "danger tool .mcp.json; danger submodules s/.gitmodules: submodule.a.update = !id" || len(r.Told) != 2 {
 		t.Errorf("second: %s", told(found))
 	}
 	// After a kill nobody knows whose it is.
@@ -32,7 +32,7 @@ func TestRecord(t *testing.T) {
 	grow(t, dir, map[string]string{".lfsconfig": "x", ".envrc": "changed"})
 	r = Begin(&r, dir, scan(t, dir))
 	r, found = r.End(scan(t, dir))
-	if told(found) != "danger tool .envrc; danger tool .mcp.json; warning tool .lfsconfig" {
+	if told(found) != "danger tool .envrc; danger tool .mcp.json; danger submodules s/.gitmodules: submodule.a.update = !id; warning tool .lfsconfig" {
 		t.Errorf("after a kill: %s", told(found))
 	}
 	// Beside another sandbox, what that one did stays told.
@@ -41,8 +41,14 @@ func TestRecord(t *testing.T) {
 	other := tree(t, map[string]string{".envrc": "other"})
 	r = r.Join(scan(t, dir, other))
 	r, found = r.End(scan(t, dir, other))
-	if told(found) != "danger tool .cargo/config.toml; danger tool .envrc; danger tool .mcp.json; warning tool .lfsconfig" {
+	if told(found) != "danger tool .cargo/config.toml; danger tool .envrc; danger tool .mcp.json; danger submodules s/.gitmodules: submodule.a.update = !id; warning tool .lfsconfig" {
 		t.Errorf("beside: %s", told(found))
+	}
+	// What is told again is told as what it was.
+	for _, f := range found {
+		if want := map[Name]State{".envrc": Changed}[f.Path]; f.State != want && (want != "" || f.State != Appeared) {
+			t.Errorf("%s is said to have %s", f.Path, f.State)
+		}
 	}
 	r = r.Accept(scan(t, dir))
 	if r, found = r.End(scan(t, dir)); len(found) > 0 {

@@ -179,7 +179,7 @@ func init() {
 
 // wholeDir is the rule for everything below the directory at, whose parent is
 // p, if there is one.
-func wholeDir(at, name string, p place) *rule {
+func wholeDir(at, name string, p where) *rule {
 	if r := byDir[name]; r != nil && (!r.top || p.repo) {
 		return r
 	}
@@ -193,7 +193,7 @@ func wholeDir(at, name string, p place) *rule {
 func actsIn(name string) bool { return actsDir[name] || name == "hooks" }
 
 // ruleFor is the rule for a file, or nil.
-func ruleFor(at, name string, p place) *rule {
+func ruleFor(at, name string, p where) *rule {
 	if isAside(name) {
 		return nil // no tool looks for that
 	}
@@ -245,7 +245,7 @@ var (
 )
 
 // matched tells of a file that a rule is about.
-func (w *walker) matched(r *rule, at string, data []byte, digest string, ino uint64, p place) {
+func (w *walker) matched(r *rule, at string, data []byte, digest string, ino uint64, p where) {
 	switch r.kind {
 	case Submodules:
 		w.submodules(at, data, digest, ino)

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -43,9 +44,25 @@ func Begin(old *Record, workspace string, now Snapshot) Record {
 	if old.Open {
 		left = append(Compare(&old.Base, now), left...)
 	}
-	r.Base = now.Without(left)
+	r.Base = known(old.Base, now, left)
 	r.Told = stillThere(left, now)
 	return r
+}
+
+// known gives what counts as known: what is there now, but for the files that
+// something unsettled is about, of which what was known before still is.
+func known(old, now Snapshot, left []Finding) Snapshot {
+	open := map[place]bool{}
+	for _, f := range left {
+		open[f.place()] = true
+	}
+	now.Findings = slices.DeleteFunc(slices.Clone(now.Findings), func(f Finding) bool { return open[f.place()] })
+	for _, f := range old.Findings {
+		if open[f.place()] {
+			now.Findings = append(now.Findings, f)
+		}
+	}
+	return now
 }
 
 // Join is the record for a sandbox that begins beside another that runs:

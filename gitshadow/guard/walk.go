@@ -92,8 +92,8 @@ type walker struct {
 	stopped bool
 }
 
-// place is where in the tree a directory is, as the rules see it.
-type place struct {
+// where is where in the tree a directory is, as the rules see it.
+type where struct {
 	depth  int
 	under  *rule  // everything below is for this rule's tool
 	group  string // the directory that under is about
@@ -112,7 +112,7 @@ func (w *walker) start() {
 	defer unix.Close(fd)
 	w.fd = fd
 	w.open = reachable(w.root)
-	w.dir(fd, "", place{repo: true})
+	w.dir(fd, "", where{repo: true})
 }
 
 // reachable tells whether other users can get to a directory.
@@ -172,7 +172,7 @@ func (w *walker) list(fd int, rel string) []entry {
 }
 
 // dir looks at an open directory and what is below it.
-func (w *walker) dir(fd int, rel string, p place) {
+func (w *walker) dir(fd int, rel string, p where) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		w.gap(rel, err)
@@ -210,7 +210,7 @@ func (w *walker) dir(fd int, rel string, p place) {
 }
 
 // entry looks at one name in an open directory.
-func (w *walker) entry(dirfd int, rel string, e entry, p place) {
+func (w *walker) entry(dirfd int, rel string, e entry, p where) {
 	at := path.Join(rel, e.name)
 	var st unix.Stat_t
 	if e.kind == unix.DT_REG || e.kind == unix.DT_UNKNOWN || e.kind > unix.DT_SOCK {
@@ -239,7 +239,7 @@ func (w *walker) entry(dirfd int, rel string, e entry, p place) {
 }
 
 // enter goes down into a directory.
-func (w *walker) enter(dirfd int, at, name string, p place) {
+func (w *walker) enter(dirfd int, at, name string, p where) {
 	if p.depth++; p.depth > w.o.Limits.Depth {
 		w.gap(at, fmt.Sprintf("more than %d directories below one another", w.o.Limits.Depth))
 		return
@@ -267,7 +267,7 @@ func openDir(dirfd int, name string) (int, error) {
 }
 
 // file looks at a regular file.
-func (w *walker) file(dirfd int, at, name string, st unix.Stat_t, p place) {
+func (w *walker) file(dirfd int, at, name string, st unix.Stat_t, p where) {
 	if st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 {
 		w.setuid(at, st)
 	}
