@@ -103,7 +103,7 @@ type look struct {
 // guardStore is where the records of what was there lie.
 func (d *deps) guardStore() (guard.Store, error) {
 	if d.stateDir() == "" {
-		return guard.Store{}, errors.New("there is no home directory to keep records of the workspace in: HOME is not set")
+		return guard.Store{}, hinted{errors.New("there is no home directory to keep records of the workspace in"), "set HOME"}
 	}
 	return guard.Store{Dir: d.stateDir() + "/guard"}, nil
 }
