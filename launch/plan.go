@@ -129,8 +129,10 @@ type resolver struct {
 
 // unsupported refuses what would be lost, and says what will be missing.
 func (r *resolver) unsupported() error {
-	if r.profile.Limits != nil {
-		r.notice("memory, cpus and pids are not enforced: rootless gVisor ignores cgroups")
+	if l := r.profile.Limits; l != nil {
+		if note := unheld(*l); note != "" {
+			r.notice(note)
+		}
 	}
 	return nil
 }
@@ -231,7 +233,7 @@ func (r *resolver) sandbox(pinned lock.PlatformImage, mounts []podman.Mount) err
 	}
 	r.step(step.Step{
 		Name: "sandbox", Where: step.Podman, Needs: needs,
-		Op:   Sandbox{Engine: r.Engine, Environ: r.environ, Run: run, Secrets: secrets},
+		Op:   Sandbox{Engine: r.Engine, Environ: r.environ, Run: run, Secrets: secrets, Tasks: r.tasks()},
 		Undo: []step.Undo{{Kind: undoContainer, Name: run.Name}},
 	})
 	return nil

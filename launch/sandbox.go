@@ -22,6 +22,8 @@ type Sandbox struct {
 	// the sandbox to name on the host. The values come in with the Values of
 	// execution, as "env.NAME", and go to podman through a file without a name.
 	Secrets map[string]string
+	// Tasks bounds how many tasks of the host it may add; see bounded.
+	Tasks uint64
 
 	stdio [3]*os.File
 }
@@ -46,8 +48,12 @@ const secretsFile = "/proc/self/fd/3"
 func (o Sandbox) Do(ctx context.Context, in step.Values) (step.Values, error) {
 	run := o.Run
 	run.Network = strings.ReplaceAll(run.Network, late(netnsValue), in[netnsValue])
+	argv, err := bounded(o.Engine.Run(run), o.Tasks)
+	if err != nil {
+		return nil, err
+	}
 	cmd := proc.Cmd{
-		Argv:  o.Engine.Run(run),
+		Argv:  argv,
 		Env:   o.Environ,
 		Stdin: o.stdio[0], Stdout: o.stdio[1], Stderr: o.stdio[2],
 	}
@@ -59,7 +65,7 @@ func (o Sandbox) Do(ctx context.Context, in step.Values) (step.Values, error) {
 		defer f.Close()
 		cmd.ExtraFiles = []*os.File{f}
 	}
-	_, err := proc.Output(ctx, cmd)
+	_, err = proc.Output(ctx, cmd)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -91,7 +97,7 @@ func (o Sandbox) secretsFile(in step.Values) (*os.File, error) {
 
 // Show gives the command.
 func (o Sandbox) Show() []string {
-	lines := []string{shown(o.Engine.Run(o.Run)...)}
+	lines := []string{shown(o.Engine.Run(o.Run)...), fmt.Sprintf("with RLIMIT_NPROC %d above what runs", o.Tasks)}
 	for _, key := range podman.SortedKeys(o.Secrets) {
 		lines = append(lines, "with "+key+" from env:"+o.Secrets[key]+" by descriptor 3")
 	}

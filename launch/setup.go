@@ -107,7 +107,7 @@ func (r *resolver) setUp(run podman.Run, secrets map[string]string) {
 	}
 	r.step(step.Step{
 		Name: "setup", Where: step.Podman, Needs: needs,
-		Op:   Setup{Sandbox: Sandbox{Engine: r.Engine, Environ: r.environ, Run: run, Secrets: secrets}, Commands: r.profile.Setup},
+		Op:   Setup{Sandbox: Sandbox{Engine: r.Engine, Environ: r.environ, Run: run, Secrets: secrets, Tasks: r.tasks()}, Commands: r.profile.Setup},
 		Undo: []step.Undo{{Kind: undoContainer, Name: run.Name}},
 	})
 	if r.uplink != nil {
