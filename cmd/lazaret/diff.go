@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"lazaret/lock"
 	"lazaret/lock/config"
@@ -92,37 +91,12 @@ func runDiff(ctx context.Context, d *deps, o diffOptions, args []string, out, ta
 	case len(list) == 0:
 		fmt.Fprintln(talk, "lazaret: note: nothing differs")
 	default:
-		_, err = io.WriteString(out, highlight(lock.Text(list), d.colours(out)))
+		_, err = io.WriteString(out, d.lines(out, lock.Text(list)))
 	}
 	if err == nil && o.exitCode && len(list) > 0 {
 		err = &exitStatus{Status: exitStale}
 	}
 	return err
-}
-
-// colours reports whether w is a terminal of somebody who wants colours.
-func (d *deps) colours(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) && d.env("NO_COLOR") == "" && d.env("TERM") != "dumb"
-}
-
-// highlight makes the lines with an alarm stand out and headings bold.
-func highlight(text string, colours bool) string {
-	if !colours {
-		return text
-	}
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		switch {
-		case strings.HasPrefix(line, "!"):
-			line = "\x1b[1;31m" + line + "\x1b[0m"
-		case line != "" && line[0] != ' ':
-			line = "\x1b[1m" + line + "\x1b[0m"
-		}
-		b.WriteString(line + "\n")
-	}
-	return b.String()
 }
 
 // someLock reads the lock that an argument of diff names; "" is the one that

@@ -66,7 +66,7 @@ func (d *deps) explain(out io.Writer, l lockFile, profiles []string, all bool) e
 			fmt.Fprintln(out)
 		}
 		text := explainProfile(grants, name, all)
-		io.WriteString(out, highlight(text, d.colours(out)))
+		io.WriteString(out, d.lines(out, text))
 		in, err := d.newInquiry(l)
 		if err != nil {
 			return err
@@ -82,9 +82,9 @@ func (d *deps) explain(out io.Writer, l lockFile, profiles []string, all bool) e
 func explainProfile(grants []lock.Change, name string, all bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "profile %s\n", name)
-	b.WriteString("  Its commands run as root of a sandbox with a kernel of its own (gVisor). They see\n" +
-		"  the project, at /workspace, and of this machine nothing else but what stands here;\n" +
-		"  they reach what is named here and nothing else.\n")
+	b.WriteString("  Its commands run as root of a sandbox with a kernel of its own (gVisor).\n" +
+		"  They see the project, at /workspace, and of this machine nothing else but\n" +
+		"  what stands here; they reach what is named here and nothing else.\n")
 	told := make([][]string, len(topics)+1)
 	left := 0
 	for _, g := range grants {
@@ -113,7 +113,7 @@ func explainProfile(grants []lock.Change, name string, all bool) string {
 		fmt.Fprintf(&b, "\n%s\n%s\n", heading, strings.Join(lines, "\n"))
 	}
 	if left > 0 {
-		fmt.Fprintf(&b, "\n  … and %s that every sandbox has, or that grant nothing: lazaret explain --all %s\n", count(left, "line"), name)
+		fmt.Fprintf(&b, "\n  … and %s that every sandbox has: lazaret explain --all %s\n", count(left, "line"), name)
 	}
 	return b.String()
 }

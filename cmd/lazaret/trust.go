@@ -176,9 +176,9 @@ func showTrust(out io.Writer, d *deps, in inquiry) error {
 	}
 	fmt.Fprintf(out, "%s  %s\n%s\n\n", trust.Digest(in.lock.data), config.Show(in.lock.shown), verdict)
 	if !in.First && len(in.Changes) > 0 {
-		fmt.Fprintf(out, "what differs from what you agreed to\n\n%s\nall of it\n\n", highlight(lock.Text(in.Changes), d.colours(out)))
+		fmt.Fprintf(out, "what differs from what you agreed to\n\n%s\nall of it\n\n", d.lines(out, lock.Text(in.Changes)))
 	}
-	io.WriteString(out, highlight(lock.Text(lock.Grants(in.lock.file)), d.colours(out)))
+	io.WriteString(out, d.lines(out, lock.Text(lock.Grants(in.lock.file))))
 	in.tellHost(out, d)
 	return nil
 }

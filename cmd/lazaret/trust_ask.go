@@ -117,7 +117,7 @@ func (in inquiry) tell(w io.Writer, d *deps) {
 	if len(in.Changes) > 0 {
 		list, left := digest(in.Changes)
 		if len(list) > 0 {
-			fmt.Fprintf(w, "\n%s", highlight(lock.Text(list), d.colours(w)))
+			fmt.Fprintf(w, "\n%s", d.lines(w, lock.Text(list)))
 		}
 		if left > 0 {
 			fmt.Fprintf(w, "\n  … and %s without grants on this machine: lazaret trust show\n", count(left, "more line"))
@@ -204,6 +204,6 @@ func (in inquiry) tellHost(w io.Writer, d *deps) {
 		say("  %s", n)
 	}
 	if len(lines) > 0 {
-		fmt.Fprintf(w, "\n%s", highlight("on this machine\n"+strings.Join(lines, "\n")+"\n", d.colours(w)))
+		fmt.Fprintf(w, "\n%s", d.lines(w, "on this machine\n"+strings.Join(lines, "\n")+"\n"))
 	}
 }
