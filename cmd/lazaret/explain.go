@@ -82,9 +82,10 @@ func (d *deps) explain(out io.Writer, l lockFile, profiles []string, all bool) e
 func explainProfile(grants []lock.Change, name string, all bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "profile %s\n", name)
-	b.WriteString("  Its commands run as root of a sandbox with a kernel of its own (gVisor).\n" +
-		"  They see the project, at /workspace, and of this machine nothing else but\n" +
-		"  what stands here; they reach what is named here and nothing else.\n")
+	b.WriteString("  Its commands run as root of a sandbox with a kernel of\n" +
+		"  its own (gVisor). They see the project, at /workspace,\n" +
+		"  and of this machine nothing else but what stands here;\n" +
+		"  they reach what is named here and nothing else.\n")
 	told := make([][]string, len(topics)+1)
 	left := 0
 	for _, g := range grants {

@@ -113,14 +113,14 @@ func confirm(stdin *os.File, to io.Writer, question string) (bool, error) {
 // tell writes what is to be agreed to. What grants something of this machine
 // is never left out.
 func (in inquiry) tell(w io.Writer, d *deps) {
-	fmt.Fprintf(w, "%s\n", in.what(d))
+	io.WriteString(w, d.lines(w, in.what(d)+"\n"))
 	if len(in.Changes) > 0 {
 		list, left := digest(in.Changes)
 		if len(list) > 0 {
 			fmt.Fprintf(w, "\n%s", d.lines(w, lock.Text(list)))
 		}
 		if left > 0 {
-			fmt.Fprintf(w, "\n  … and %s without grants on this machine: lazaret trust show\n", count(left, "more line"))
+			fmt.Fprintf(w, "\n%s", d.lines(w, fmt.Sprintf("  … and %s without grants on this machine: lazaret trust show\n", count(left, "more line"))))
 		}
 	}
 	in.tellHost(w, d)
