@@ -1,6 +1,8 @@
 package main
 
 import (
+	"archive/tar"
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +16,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"lazaret/image"
@@ -39,6 +43,7 @@ func TestEndToEnd(t *testing.T) {
 	p.Setup = setupE2E
 	p.Cmds["push-layout"] = cmdPushLayout
 	p.Cmds["push-shell"] = cmdPushShell
+	p.Cmds["push-newer"] = cmdPushNewer
 	p.Cmds["owner"] = cmdOwner
 	p.Cmds["waitfor"] = cmdWaitfor
 	testscript.Run(t, p)
@@ -73,6 +78,33 @@ func cmdPushLayout(ts *testscript.TestScript, neg bool, args []string) {
 	m, err := index.IndexManifest()
 	ts.Check(err)
 	img, err := index.Image(m.Manifests[0].Digest)
+	ts.Check(err)
+	ref, err := name.ParseReference(args[0])
+	ts.Check(err)
+	ts.Check(remote.Write(ref, img))
+}
+
+// cmdPushNewer pushes the only image of an OCI layout with a layer more, in
+// which one file is changed and one is new.
+//
+//	push-newer REF DIR
+func cmdPushNewer(ts *testscript.TestScript, neg bool, args []string) {
+	noNeg(ts, neg, "push-newer")
+	index, err := layout.ImageIndexFromPath(args[1])
+	ts.Check(err)
+	m, err := index.IndexManifest()
+	ts.Check(err)
+	img, err := index.Image(m.Manifests[0].Digest)
+	ts.Check(err)
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, f := range []struct{ name, text string }{{"usr/share/newer", "newer\n"}, {"usr/share/common-licenses/GPL-1", "a better licence\n"}} {
+		ts.Check(w.WriteHeader(&tar.Header{Name: f.name, Mode: 0o644, Size: int64(len(f.text))}))
+		_, err := w.Write([]byte(f.text))
+		ts.Check(err)
+	}
+	ts.Check(w.Close())
+	img, err = mutate.AppendLayers(img, static.NewLayer(b.Bytes(), types.OCIUncompressedLayer))
 	ts.Check(err)
 	ref, err := name.ParseReference(args[0])
 	ts.Check(err)

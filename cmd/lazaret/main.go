@@ -94,6 +94,8 @@ func newRootCmd(d *deps) *cobra.Command {
 		newCleanCmd(d),
 		newHelperCmd(),
 		newDiscardCmd(),
+		newStateCmd(d),
+		newStateTaskCmd(),
 		newVersionCmd(),
 		newEscalateCmd(d),
 		newEscalateHelpCmd(),

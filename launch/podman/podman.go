@@ -23,7 +23,10 @@ type Engine struct {
 func (e Engine) Argv(args ...string) []string {
 	// mounts.conf, which distributions use for entitlements, puts files of the
 	// host into every container. Only this hidden option says no.
-	argv := []string{e.Podman, "--default-mounts-file=/dev/null", "--runtime", e.Runsc}
+	argv := []string{e.Podman, "--default-mounts-file=/dev/null"}
+	if e.Runsc != "" { // what runs nothing needs none
+		argv = append(argv, "--runtime", e.Runsc)
+	}
 	for _, f := range e.RuntimeFlags {
 		argv = append(argv, "--runtime-flag", f)
 	}

@@ -1,0 +1,174 @@
+package overlay
+
+import (
+	"archive/tar"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// archiveHead is the first entry of an archive of state: what is recorded. The
+// rest are the layers, each below its name, in one notation for all drivers: a
+// deletion is a character device 0:0, a directory that shows nothing of the
+// image's has the attribute opaqueMark.
+const archiveHead = "lazaret-state.json"
+
+// archiveVersion is the newest archive this build reads and the one it writes.
+const archiveVersion = 1
+
+type head struct {
+	Version int               `json:"version"`
+	Layers  map[string]Record `json:"layers"`
+	Setup   *Setup            `json:"setup,omitempty"`
+}
+
+const (
+	opaqueMark = "LAZARET.opaque"
+	xattrMark  = "SCHILY.xattr."
+)
+
+// Export writes the layers of a place as a tar archive.
+func (p Place) Export(w io.Writer) error {
+	k, err := p.Read()
+	if err != nil {
+		return err
+	}
+	if len(k.Layers) == 0 {
+		return refuse(`"lazaret state ls" lists what is kept`, "nothing is kept in %s", show(p.Dir))
+	}
+	t := tar.NewWriter(w)
+	data, err := json.Marshal(head{archiveVersion, k.Layers, k.Setup})
+	if err != nil {
+		return err
+	}
+	if err := t.WriteHeader(&tar.Header{Name: archiveHead, Mode: 0o600, Size: int64(len(data)), ModTime: time.Unix(0, 0)}); err != nil {
+		return err
+	}
+	if _, err := t.Write(data); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(k.Layers)) {
+		if err := p.exportLayer(t, name, k.Layers[name]); err != nil {
+			return fmt.Errorf("exporting %s: %w", k.Layers[name].Path, err)
+		}
+	}
+	return t.Close()
+}
+
+func (p Place) exportLayer(t *tar.Writer, name string, r Record) error {
+	layer, err := p.layer(name)
+	if err != nil || layer == nil {
+		return err
+	}
+	defer layer.Close()
+	st, err := stat(layer)
+	if err != nil {
+		return err
+	}
+	top := entry(node{path: "", st: st}, name+"/")
+	if err := t.WriteHeader(top); err != nil {
+		return err
+	}
+	links := map[uint64]string{} // by inode: a layer is on one file system
+	return walk(layer, r.Driver, func(n node) error { return exportNode(t, name, n, links) })
+}
+
+func exportNode(t *tar.Writer, layer string, n node, links map[uint64]string) error {
+	h := entry(n, layer+"/"+n.path)
+	switch {
+	case n.gone:
+		return t.WriteHeader(&tar.Header{Typeflag: tar.TypeChar, Name: layer + "/" + n.path})
+	case n.kind() == unix.S_IFLNK:
+		buf := make([]byte, unix.PathMax)
+		m, err := unix.Readlinkat(fd(n.dir), n.name, buf)
+		if err != nil {
+			return err
+		}
+		h.Linkname = string(buf[:m])
+	case n.kind() != unix.S_IFREG && !isDir(n.st):
+		return nil // sockets: whoever listened is gone
+	}
+	if !isDir(n.st) && n.st.Nlink > 1 {
+		if first, ok := links[n.st.Ino]; ok {
+			return t.WriteHeader(&tar.Header{Typeflag: tar.TypeLink, Name: h.Name, Linkname: first})
+		}
+		links[n.st.Ino] = h.Name
+	}
+	if err := xattrs(n, h); err != nil {
+		return err
+	}
+	if h.Typeflag != tar.TypeReg {
+		return t.WriteHeader(h)
+	}
+	f, err := openNode(n)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := t.WriteHeader(h); err != nil {
+		return err
+	}
+	if _, err := io.CopyN(t, f, h.Size); err != nil {
+		return fmt.Errorf("%s: %w", show(n.path), err)
+	}
+	return nil
+}
+
+func entry(n node, name string) *tar.Header {
+	h := &tar.Header{
+		Name: name, Mode: int64(n.st.Mode & 0o7777), Uid: int(n.st.Uid), Gid: int(n.st.Gid),
+		ModTime: time.Unix(n.st.Mtim.Unix()), Format: tar.FormatPAX, PAXRecords: map[string]string{},
+	}
+	switch n.st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		h.Typeflag = tar.TypeDir
+		h.Name = strings.TrimSuffix(name, "/") + "/"
+	case unix.S_IFLNK:
+		h.Typeflag = tar.TypeSymlink
+	default:
+		h.Typeflag, h.Size = tar.TypeReg, n.st.Size
+	}
+	if n.opaque {
+		h.PAXRecords[opaqueMark] = "1"
+	}
+	return h
+}
+
+// xattrs adds what a sandbox can have set, and nothing of a driver's own.
+func xattrs(n node, h *tar.Header) error {
+	if n.kind() == unix.S_IFLNK {
+		return nil
+	}
+	size, err := unix.Llistxattr(n.self(), nil)
+	if err != nil || size == 0 {
+		return nil // the file system has none
+	}
+	buf := make([]byte, size)
+	if size, err = unix.Llistxattr(n.self(), buf); err != nil {
+		return err
+	}
+	for _, a := range strings.Split(strings.TrimSuffix(string(buf[:size]), "\x00"), "\x00") {
+		if !portable(a) {
+			continue
+		}
+		v := make([]byte, 64<<10)
+		m, err := unix.Lgetxattr(n.self(), a, v)
+		if err != nil {
+			return err
+		}
+		h.PAXRecords[xattrMark+a] = string(v[:m])
+	}
+	return nil
+}
+
+// portable tells of an attribute whether it is the sandbox's.
+func portable(a string) bool {
+	return strings.HasPrefix(a, "user.") && !strings.HasPrefix(a, "user.overlay.") && !strings.HasPrefix(a, "user.fuseoverlayfs.") &&
+		!strings.HasPrefix(a, "user.containers.")
+}
