@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lazaret/gitshadow"
+	"lazaret/launch/podman"
 	"lazaret/lock"
 	"lazaret/lock/config"
 )
@@ -232,7 +233,7 @@ func TestPullIsByDigest(t *testing.T) {
 		"127.0.0.1.evil.example/x":                        "pull --quiet docker://127.0.0.1.evil.example/x@" + digest,
 		"localhost.evil.example:5000/x@sha256:0123456789": "pull --quiet docker://localhost.evil.example:5000/x@" + digest,
 	} {
-		o := Image{Ref: ref, Pinned: lock.PlatformImage{Manifest: digest, Config: digest}}
+		o := Image{Engine: podman.Engine{Podman: "podman", Runsc: "runsc"}, Ref: ref, Pinned: lock.PlatformImage{Manifest: digest, Config: digest}}
 		if got := strings.Join(o.pullArgv()[4:], " "); got != want {
 			t.Errorf("%s:\n got %s\nwant %s", ref, got, want)
 		}

@@ -278,7 +278,7 @@ func sure(cmd *cobra.Command, to io.Writer, question string) error {
 	case err != nil:
 		return err
 	case !ok:
-		return &exitStatus{exitError, fmt.Errorf("nothing was done")}
+		return &exitStatus{exitError, errNothingDone}
 	}
 	return nil
 }
