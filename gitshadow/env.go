@@ -16,14 +16,23 @@ type Person struct {
 // Settings asks the person's git what holds in a repository: g is for that
 // repository, with the person's home.
 func (r *Repo) Settings(ctx context.Context, g Git) Person {
-	get := func(args ...string) string {
-		line, err := g.Line(ctx, append([]string{"config", "--includes"}, args...)...)
+	get := func(key string) string {
+		out, err := g.Output(ctx, "config", "--includes", "-z", "--get-all", key)
 		if err != nil {
 			return "" // it is not set
 		}
-		return line
+		values := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+		for _, pin := range pins {
+			if name, _, _ := strings.Cut(pin, "="); name == key {
+				values = values[:len(values)-1] // g's own comes last
+			}
+		}
+		if len(values) == 0 {
+			return ""
+		}
+		return values[len(values)-1]
 	}
-	hooks := get("--get", "core.hooksPath")
+	hooks := get("core.hooksPath")
 	if strings.HasPrefix(hooks, "~/") && g.Home != "" {
 		hooks = filepath.Join(g.Home, hooks[2:])
 	}
@@ -36,8 +45,8 @@ func (r *Repo) Settings(ctx context.Context, g Git) Person {
 		}
 	}
 	return Person{
-		Name: get("--get", "user.name"), Email: get("--get", "user.email"),
-		Signs: get("--type", "bool", "--get", "commit.gpgSign") == "true" || get("--type", "bool", "--get", "tag.gpgSign") == "true",
+		Name: get("user.name"), Email: get("user.email"),
+		Signs: settings{"": get("commit.gpgSign")}.on("") || settings{"": get("tag.gpgSign")}.on(""),
 	}
 }
 
@@ -75,6 +84,9 @@ func (s Shadow) Environment(who Person) map[string]string {
 	}
 	for _, p := range s.Places {
 		set("safe.directory", filepath.Join("/workspace", p.Repo.Path))
+	}
+	if len(s.Places) > 0 {
+		set("includeIf.gitdir:"+s.Places[0].Git+".path", filepath.Join(s.Places[0].Git, sparseConfig))
 	}
 	out["GIT_CONFIG_COUNT"] = strconv.Itoa(n)
 	return out

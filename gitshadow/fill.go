@@ -105,6 +105,7 @@ func (s Shadow) fill(p Place) error {
 	f.copy(filepath.Join(store, headFile), own+"HEAD")
 	f.copy(filepath.Join(store, indexFile), own+"index")
 	f.modules(s, p, own)
+	f.sparse(p, filepath.Join(store, sparseFile), own)
 
 	f.bind(p.Repo.CommonDir, s.part(p, "host"), true)
 	borrowed := strings.Join(p.Alternates, "\n")

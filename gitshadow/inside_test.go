@@ -142,7 +142,7 @@ func shadowIn(t *testing.T, r Repo, w Wish) Shadow {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Prepare(t.Context(), Git{Program: gitProgram(t)}); err != nil {
+	if _, err := s.Prepare(t.Context(), Git{Program: gitProgram(t)}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -314,7 +314,7 @@ func TestForwardOnlyWithoutLoss(t *testing.T) {
 	}
 	s, err := Plan(r, Wish{Profile: "claude", Mode: Quarantine, Branch: "auto", Size: 1 << 20}, t.TempDir()+"/x", t.TempDir()+"/y")
 	if err == nil {
-		err = s.Prepare(t.Context(), Git{Program: gitProgram(t)})
+		_, err = s.Prepare(t.Context(), Git{Program: gitProgram(t)})
 	}
 	if err == nil || !strings.Contains(err.Error(), `beside "lazaret"`) {
 		t.Errorf("a branch in the way: %v", err)
@@ -364,5 +364,32 @@ func TestWriteback(t *testing.T) {
 	after := sh(t, ws, `cat .git/HEAD .git/config .git/info/exclude .git/packed-refs .git/logs/HEAD; sha1sum .git/index; ls -R .git/hooks .git/objects/info; git fsck --full 2>/dev/null`)
 	if after != before {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+// TestSettings: what the person's git says, not what lazaret's own calls pin.
+func TestSettings(t *testing.T) {
+	dir := tree(t)
+	sh(t, dir, oneCommit+`git config core.hooksPath ./.husky//_; git config user.name 'D "e" v'; mkdir ../home; printf '[user]\n\temail = d@example.org\n\tname = other\n[commit]\n\tgpgsign = yes\n' >../home/.gitconfig`)
+	r, err := Probe(dir+"/r", os.Getuid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := Git{Program: gitProgram(t), GitDir: r.GitDir, Home: dir + "/home"}
+	who := r.Settings(t.Context(), g)
+	if who != (Person{`D "e" v`, "d@example.org", true}) || r.HooksPath != ".husky/_" {
+		t.Errorf("%+v, hooks in %q", who, r.HooksPath)
+	}
+	sh(t, dir+"/r", `git config --unset core.hooksPath; git config commit.gpgsign false`)
+	r.HooksPath = ""
+	if who := r.Settings(t.Context(), g); who.Signs || r.HooksPath != "" {
+		t.Errorf("%+v, hooks in %q", who, r.HooksPath)
+	}
+	for value, want := range map[string]string{"/elsewhere": "", "..": "", ".": "", dir + "/r/h": "h", "~/x": ""} {
+		sh(t, dir+"/r", `git config core.hooksPath '`+value+`'`)
+		r.HooksPath = ""
+		if r.Settings(t.Context(), g); r.HooksPath != want {
+			t.Errorf("%s: hooks in %q", value, r.HooksPath)
+		}
 	}
 }

@@ -21,6 +21,10 @@ type Wish struct {
 	// Covered are the paths of the workspace that the sandbox sees something
 	// else at, or nothing.
 	Covered []string
+	// Tree is a directory for a working tree of the profile's own; "" is the
+	// workspace itself. Points are the directories in it that are masked.
+	Tree   string
+	Points []string
 }
 
 // Inside are the places that the sandbox has git directories at.
@@ -37,7 +41,9 @@ type Shadow struct {
 	Size    int64
 	Mode    string
 	Profile string
-	Places  []Place // the outermost first
+	Tree    string   // the working tree of the profile's own; "" is the workspace
+	Points  []string // directories in it that are masked
+	Places  []Place  // the outermost first
 }
 
 // Place is one git directory in the sandbox.
@@ -64,8 +70,12 @@ func OwnBranch(profile string) string { return "refs/heads/lazaret/agent-" + pro
 // Plan says what the sandbox gets of a repository. dir is the run's own
 // directory on the host, at a directory that the helper can mount on.
 func Plan(r Repo, w Wish, dir, at string) (Shadow, error) {
-	s := Shadow{Dir: dir, At: at, Size: w.Size, Mode: w.Mode, Profile: w.Profile}
-	for _, repo := range append([]Repo{r}, r.Nested...) {
+	s := Shadow{Dir: dir, At: at, Size: w.Size, Mode: w.Mode, Profile: w.Profile, Tree: w.Tree, Points: w.Points}
+	all := append([]Repo{r}, r.Nested...)
+	if w.Tree != "" {
+		all = all[:1] // what is nested in the workspace is not in the tree
+	}
+	for _, repo := range all {
 		if repo.Kind == None || repo.Kind == Above {
 			continue
 		}

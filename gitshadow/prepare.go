@@ -26,23 +26,26 @@ const (
 )
 
 // Prepare makes, on the host, what the places' git directories are filled with,
-// and the store that the sandbox writes to. g needs nothing but its program.
-func (s Shadow) Prepare(ctx context.Context, g Git) error {
+// and the store that the sandbox writes to. g needs nothing but its program. It
+// returns what a person should know of where the sandbox starts.
+func (s Shadow) Prepare(ctx context.Context, g Git) (notes []string, err error) {
 	if err := os.MkdirAll(filepath.Dir(s.Dir), 0o700); err != nil {
-		return err
+		return nil, err
 	}
 	if err := os.Mkdir(s.Dir, 0o700); err != nil {
-		return err
+		return nil, err
 	}
 	for _, p := range s.Places {
-		if err := s.prepare(ctx, g, p); err != nil {
-			return fmt.Errorf("preparing git for %s: %w", show(filepath.Join("/workspace", p.Repo.Path)), err)
+		more, err := s.prepare(ctx, g, p)
+		if err != nil {
+			return nil, fmt.Errorf("preparing git for %s: %w", show(filepath.Join("/workspace", p.Repo.Path)), err)
 		}
+		notes = append(notes, more...)
 	}
-	return nil
+	return notes, nil
 }
 
-func (s Shadow) prepare(ctx context.Context, g Git, p Place) error {
+func (s Shadow) prepare(ctx context.Context, g Git, p Place) (notes []string, err error) {
 	dir := s.Store(p)
 	dirs := []string{scratchName + "/objects", scratchName + "/refs", scratchName + "/empty"}
 	if s.Mode == Quarantine {
@@ -50,34 +53,50 @@ func (s Shadow) prepare(ctx context.Context, g Git, p Place) error {
 	}
 	for _, d := range dirs {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if s.Mode == Quarantine {
 		text := strings.Join(append([]string{p.Host + "/objects"}, p.Alternates...), "\n") + "\n"
 		if err := writeNew(filepath.Join(dir, "objects/info/alternates"), text); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	g, err := p.scratch(g, filepath.Join(dir, scratchName))
+	g, err = p.scratch(g, filepath.Join(dir, scratchName))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	list, peeled, err := p.Repo.refs()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	tip, err := p.tip(ctx, g)
+	tip, apart, err := p.tip(ctx, g)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if apart {
+		notes = append(notes, fmt.Sprintf("%s has commits that what is checked out here has not, and the other way round: the sandbox goes on with it", show(strings.TrimPrefix(p.Branch, "refs/heads/"))))
 	}
 	if p.Branch != "" {
 		if err := clashes(list, p.Branch); err != nil {
-			return err
+			return nil, err
 		}
 	}
+	index := filepath.Join(dir, indexFile)
+	if s.Tree != "" {
+		var more []string
+		if tip, more, err = s.prepareTree(ctx, g, p, tip, index); err != nil {
+			return nil, err
+		}
+		notes = append(notes, more...)
+	} else if err := p.hostIndex(ctx, g, index, tip); err != nil {
+		return nil, err
+	}
+	if err := p.cover(ctx, g, index); err != nil {
+		return nil, err
+	}
 	if err := s.begin(ctx, g.Program, p, tip); err != nil {
-		return err
+		return nil, err
 	}
 	head := "ref: " + p.Branch + "\n"
 	switch {
@@ -87,19 +106,16 @@ func (s Shadow) prepare(ctx context.Context, g Git, p Place) error {
 		list = put(list, ref{name: p.Branch, id: tip})
 	}
 	if err := writeNew(filepath.Join(dir, headFile), head); err != nil {
-		return err
+		return nil, err
 	}
 	f, err := os.OpenFile(filepath.Join(dir, packedFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := errors.Join(writePacked(f, list, peeled), f.Close()); err != nil {
-		return err
+		return nil, err
 	}
-	if err := p.index(ctx, g, filepath.Join(dir, indexFile), tip); err != nil {
-		return err
-	}
-	return os.RemoveAll(filepath.Join(dir, scratchName)) // never shown to anybody
+	return notes, os.RemoveAll(filepath.Join(dir, scratchName)) // never shown to anybody
 }
 
 func writeNew(path, text string) error {
@@ -163,25 +179,31 @@ func copyFile(from, to string) error {
 }
 
 // tip is the commit that the sandbox starts on; "" where there is none yet.
-func (p Place) tip(ctx context.Context, g Git) (string, error) {
+// apart says that the agent's branch and what is checked out have gone different
+// ways.
+func (p Place) tip(ctx context.Context, g Git) (tip string, apart bool, err error) {
 	head := p.Repo.HeadID
 	if p.Branch == p.Repo.Head {
-		return head, nil
+		return head, false, nil
 	}
 	have, err := p.Repo.readRef(p.Branch)
 	switch {
 	case err != nil:
-		return "", err
+		return "", false, err
 	case have == "":
-		return head, nil
+		return head, false, nil
 	case head == "" || !p.Own || have == head:
-		return have, nil
+		return have, false, nil
 	}
 	// An error is a no: history that is not all there decides nothing.
-	if _, err := g.Output(ctx, "merge-base", "--is-ancestor", have, head); err == nil {
-		return head, nil
+	before := func(a, b string) bool {
+		_, err := g.Output(ctx, "merge-base", "--is-ancestor", a, b)
+		return err == nil
 	}
-	return have, nil
+	if before(have, head) {
+		return head, false, nil
+	}
+	return have, !before(head, have), nil
 }
 
 // clashes refuses a branch that cannot be beside another one.
@@ -215,41 +237,50 @@ func (s Shadow) begin(ctx context.Context, program string, p Place, tip string) 
 	return err
 }
 
-// index makes the sandbox's own index: the host's, moved to tip where the
-// sandbox starts elsewhere. Tracked files that it does not see as they are are
-// left out of every comparison, or the first "commit -a" would delete them.
-func (p Place) index(ctx context.Context, g Git, to, tip string) error {
-	from := filepath.Join(p.Repo.GitDir, indexFile)
-	if err := copyFile(from, to); err != nil {
-		if !isNotExist(err) || tip == p.Repo.HeadID {
-			if isNotExist(err) {
-				return nil // the host has none either
-			}
-			return err
-		}
+// hostIndex makes the sandbox's own index of the host's, moved to tip where the
+// sandbox starts elsewhere.
+func (p Place) hostIndex(ctx context.Context, g Git, to, tip string) error {
+	if err := copyFile(filepath.Join(p.Repo.GitDir, indexFile), to); err != nil && !isNotExist(err) {
+		return err
+	}
+	if tip == p.Repo.HeadID || tip == "" {
+		return nil // where there is none, the host has none either
 	}
 	g.Index = to
 	was, _ := os.Stat(to)
-	if tip != p.Repo.HeadID && tip != "" {
-		if _, err := g.Output(ctx, "read-tree", "--reset", tip); err != nil {
-			return err
-		}
+	if _, err := g.Output(ctx, "read-tree", "--reset", tip); err != nil {
+		return err
 	}
+	return retime(to, was)
+}
+
+// cover leaves tracked files that the sandbox does not see as they are out of
+// every comparison, or the first "commit -a" would delete them.
+func (p Place) cover(ctx context.Context, g Git, index string) error {
+	was, err := os.Stat(index)
+	if isNotExist(err) {
+		return nil
+	}
+	g.Index = index
 	var covered []byte
 	if len(p.Covered) > 0 {
-		var err error
 		if covered, err = g.Output(ctx, append([]string{"ls-files", "-z", "--"}, p.Covered...)...); err != nil {
 			return err
 		}
 	}
 	shared, _ := filepath.Glob(escapeGlob(g.GitDir) + "/sharedindex.*")
 	if len(covered) == 0 && len(shared) == 0 {
-		return retime(to, was)
+		return nil
+	}
+	if len(covered) > 0 {
+		if err := p.writeSparse(filepath.Join(filepath.Dir(index), sparseFile)); err != nil {
+			return err
+		}
 	}
 	if _, err := g.Feed(ctx, covered, "update-index", "--no-split-index", "--skip-worktree", "-z", "--stdin"); err != nil {
 		return err
 	}
-	return retime(to, was)
+	return retime(index, was)
 }
 
 // retime gives an index that was written anew its old time: a file that was

@@ -118,7 +118,7 @@ func (r *resolver) git() error {
 		return err
 	}
 	s, err := gitshadow.Plan(repo, gitshadow.Wish{
-		Profile: r.Record.Profile, Mode: g.Mode, Branch: g.Branch, Size: size, Covered: r.covered(),
+		Profile: r.Record.Profile, Mode: g.Mode, Branch: g.Branch, Size: size, Covered: r.covered(), Tree: r.treeDir(), Points: r.masks(),
 	}, filepath.Join(r.Host.DataRoot, gitStores, r.Record.ID), filepath.Join(r.dir, mountsDir, "git"))
 	var re *gitshadow.RefusedError
 	if errors.As(err, &re) {
@@ -138,7 +138,7 @@ func (r *resolver) git() error {
 		r.notice("git does not know your name and address (user.name, user.email): the agent must set its own before it can commit")
 	}
 	r.step(step.Step{
-		Name: "git.store", Op: GitStore{Program: r.Host.Git.Program, DataRoot: r.Host.DataRoot, Shadow: s},
+		Name: "git.store", Op: GitStore{Program: r.Host.Git.Program, DataRoot: r.Host.DataRoot, Shadow: s, voice: r.voice()},
 		Undo: []step.Undo{{Kind: undoGitStore, Base: baseData, Name: filepath.Join(gitStores, r.Record.ID)}},
 	})
 	r.step(step.Step{Name: "git.shadow", Where: step.Podman, Needs: []string{"helper", "git.store"}, Op: GitShadow{s}})
@@ -150,7 +150,17 @@ func (r *resolver) git() error {
 func (r *resolver) covered() (out []string) {
 	for target, m := range r.profile.Mounts {
 		name, below := strings.CutPrefix(target, "/workspace/")
-		if below && name != ".git" && (m.Kind != lock.KindBind || !strings.HasPrefix(m.Mode, "rw") || m.From != "{workspace_dir}/"+name) {
+		if below && name != ".git" && !r.leftOut(target) && (m.Kind != lock.KindBind || !strings.HasPrefix(m.Mode, "rw") || m.From != "{workspace_dir}/"+name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// masks lists the directories of the workspace that are masked.
+func (r *resolver) masks() (out []string) {
+	for target, m := range r.profile.Mounts {
+		if name, below := strings.CutPrefix(target, "/workspace/"); below && m.Kind == lock.KindTmpfs {
 			out = append(out, name)
 		}
 	}
@@ -206,6 +216,9 @@ func (r *resolver) nestedMounts() (out []podman.Mount) {
 		}
 	}
 	repo := r.Host.Git.Repo
+	if r.treeDir() != "" {
+		return nil // the workspace is not there
+	}
 	for _, n := range repo.Nested {
 		around(n.Path + "/")
 		if n.Kind == gitshadow.None || r.shadow == nil {
@@ -253,6 +266,8 @@ type GitStore struct {
 	Program  string
 	DataRoot string
 	Shadow   gitshadow.Shadow
+
+	voice *gitVoice
 }
 
 // Do makes it.
@@ -260,12 +275,24 @@ func (o GitStore) Do(ctx context.Context, _ step.Values) (step.Values, error) {
 	if err := closedDir(o.DataRoot, gitStores); err != nil {
 		return nil, err
 	}
-	return nil, refusal(o.Shadow.Prepare(ctx, gitshadow.Git{Program: o.Program}))
+	if o.Shadow.Tree != "" {
+		if err := o.voice.claim(o.DataRoot, o.Shadow.Tree); err != nil {
+			return nil, err
+		}
+	}
+	notes, err := o.Shadow.Prepare(ctx, gitshadow.Git{Program: o.Program})
+	for _, n := range notes {
+		o.voice.say(n)
+	}
+	return nil, refusal(err)
 }
 
 // Show tells what is made.
 func (o GitStore) Show() []string {
 	lines := []string{"mkdir " + shown(o.Shadow.Dir)}
+	if o.Shadow.Tree != "" {
+		lines = append(lines, "a working tree of its own in "+shown(o.Shadow.Tree))
+	}
 	for _, p := range o.Shadow.Places {
 		on := p.Branch
 		if on == "" {

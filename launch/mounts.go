@@ -24,8 +24,17 @@ func (r *resolver) mounts() []podman.Mount {
 			if !src.Exists && strings.HasPrefix(target, "/workspace/lazaret.") {
 				continue // a personal lock and its config lie elsewhere
 			}
-			out = append(out, r.bind(target, src, m.Mode))
+			switch {
+			case target == "/workspace" && r.treeDir() != "":
+				out = append(out, r.bindAfter(target, Source{Path: r.treeDir(), Exists: true, Dir: true}, m.Mode, "git.store"))
+			case !r.leftOut(target):
+				out = append(out, r.bind(target, src, m.Mode))
+			}
 		case lock.KindTmpfs:
+			if r.treeDir() != "" && strings.HasPrefix(target, "/workspace/") {
+				out = append(out, podman.Mount{Kind: "tmpfs", Target: target, Size: m.Size})
+				continue
+			}
 			if mode, there := r.Host.Masked[target]; there && !mode.IsDir() {
 				// Nothing can be mounted over a file but a file: itself, read-only.
 				out = append(out, r.itself(target, mode))
@@ -54,7 +63,7 @@ func (r *resolver) bind(target string, src Source, mode string) podman.Mount {
 // bindAfter is bind for what earlier steps make.
 func (r *resolver) bindAfter(target string, src Source, mode string, after ...string) podman.Mount {
 	needs := append([]string{"helper"}, after...)
-	if within(src.Path, r.Host.DataRoot) {
+	if within(src.Path, r.Host.DataRoot) && !within(src.Path, filepath.Join(r.Host.DataRoot, ownState)) {
 		needs = append(needs, r.stateDir(target, src))
 	}
 	at := filepath.Join(r.dir, mountsDir, strconv.Itoa(r.binds))
