@@ -134,7 +134,7 @@ func (a *authority) serverCert(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 // config is what the host greets with: TLS 1.3, and nobody but this sandbox.
 func (a *authority) config() *tls.Config {
 	return &tls.Config{
-		MinVersion:     tls.VersionTLS13,
+		MinVersion: tls.VersionTLS13, CurvePreferences: wire.Curves,
 		GetCertificate: a.serverCert,
 		ClientAuth:     tls.RequireAndVerifyClientCert,
 		ClientCAs:      a.pool,

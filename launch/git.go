@@ -184,6 +184,9 @@ func (r *resolver) gitMounts() (out []podman.Mount) {
 	if r.shadow == nil {
 		return nil
 	}
+	// A file system monitor's socket lies in the host's git directory. It is
+	// told of with the workspace's.
+	r.hideBelow("", filepath.Join(r.dir, mountsDir, "git"), nil, "git.shadow")
 	for _, m := range r.shadow.Mounts() {
 		p := podman.Mount{Kind: "bind", Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly}
 		if r.Host.SELinux {

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ type HideSockets struct {
 	Dir     string   // where the directory is mounted
 	Nothing string   // the empty file
 	Keep    []string // names directly in it that the person was shown
-	Target  string   // what the sandbox has it as
+	Target  string   // what the sandbox has it as; "": not told
 }
 
 // Bounds of the search. Whatever is in larger trees is not found, which is said.
@@ -100,6 +101,9 @@ func (o HideSockets) cover(dir int, name string) error {
 // say tells what was covered; complete says that all was looked through.
 func (o HideSockets) say(hidden []string, complete bool) step.Values {
 	out := step.Values{}
+	if o.Target == "" {
+		return out
+	}
 	if !complete {
 		out[toldValue+"size"] = config.Show(o.Target) + " is too large to look through for sockets of this machine: the sandbox can connect to those it finds"
 	}
@@ -124,12 +128,18 @@ func (r *resolver) hideSockets(target string, src Source, at, bound string) {
 	if r.asks == nil || !src.Dir || within(src.Path, r.dir) {
 		return
 	}
-	s := r.asks
-	op := HideSockets{
-		Dir: at, Nothing: filepath.Join(r.dir, nothingFile), Keep: src.Sockets, Target: target,
+	r.asks.seen = append(r.asks.seen, src.Path)
+	r.hideBelow(target, at, src.Sockets, bound)
+}
+
+// hideBelow is hideSockets for what other steps have mounted below at.
+func (r *resolver) hideBelow(target, at string, keep []string, after string) {
+	if r.asks == nil {
+		return
 	}
-	s.seen = append(s.seen, src.Path)
-	r.step(step.Step{Name: "sockets " + target, Where: step.Podman, Needs: []string{bound, "escalate.nothing"}, Op: op})
+	op := HideSockets{Dir: at, Nothing: filepath.Join(r.dir, nothingFile), Keep: keep, Target: target}
+	name := cmp.Or(target, after)
+	r.step(step.Step{Name: "sockets " + name, Where: step.Podman, Needs: []string{after, "escalate.nothing"}, Op: op})
 }
 
 // nothingFile is an empty file in the run directory.

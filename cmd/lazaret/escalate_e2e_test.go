@@ -109,6 +109,10 @@ func (a *asking) end(t *testing.T, status int) string {
 func TestEndToEndEscalate(t *testing.T) {
 	needE2E(t)
 	s := newSandboxedWith(t, escalateConfig, "--platform", "linux/amd64")
+	if out, err := exec.Command("git", "-C", s.ws, "init", "-q").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	s.must("launch", "shell", "--", "true")
 	before := s.host()
 	sock := func(path string) net.Listener {
 		os.MkdirAll(filepath.Dir(path), 0o755)
@@ -131,6 +135,7 @@ func TestEndToEndEscalate(t *testing.T) {
 	}
 	sock(filepath.Join(s.ws, "deep/down/.overmind.sock"))
 	sock(filepath.Join(s.ws, "agent.sock"))
+	sock(filepath.Join(s.ws, ".git/fsmonitor--daemon.ipc"))
 
 	t.Run("asking", func(t *testing.T) {
 		a := s.begin(t, `
@@ -149,7 +154,10 @@ for f in /run/lazaret/escalate /run/lazaret/escalate.sock /run/lazaret/certs/cli
 done
 mount -t tmpfs none /run/lazaret/certs 2>/dev/null && echo MOUNTED
 for x in /workspace/deep/down/.overmind.sock /workspace/agent.sock; do echo "hidden: $(connect $x)"; done
+found=$(find /run/lazaret /workspace -name 'fsmonitor*'); for x in $found; do echo "git: $(connect $x)"; done
 mv /workspace/deep /workspace/moved; mkdir -p /workspace/deep/down; echo "moved: $(connect /workspace/moved/down/.overmind.sock)"
+ls -la /run/lazaret/git /workspace/.git
+mv /workspace/agent.sock /workspace/renamed.sock && echo "renamed: $(connect /workspace/renamed.sock)"; mv /workspace/renamed.sock /workspace/agent.sock
 ln /workspace/agent.sock /workspace/linked 2>/dev/null && connect /workspace/linked
 rm -f /workspace/agent.sock; ls -la /workspace/agent.sock /run/lazaret /workspace/moved/down
 connect /run/lazaret/escalate.sock | head -c 20 | tr -d '\0'; echo "plain: done"
@@ -168,8 +176,8 @@ connect /run/lazaret/escalate.sock | head -c 20 | tr -d '\0'; echo "plain: done"
 		for _, want := range []string{
 			"auto: " + uid + " 0\n", `"approved":true,"exit_code":0`, s.ws + "\napproved: 3\n", "lazaret-escalate: denied: by the person at the host\n", "denied: 77\n",
 			"something else\n", "lazaret-escalate: the person at the host ran this instead: echo 'something else'\n", "edited: 0\n", "kind: Secret\nstdin: 0\n",
-			uid + "\nanother user: 0\n", "by its path: 0\n", "hidden: no: ", "moved: no: ", "plain: done",
-			"sockets of this machine that the sandbox does not see: /workspace/agent.sock, /workspace/deep/down/.overmind.sock",
+			uid + "\nanother user: 0\n", "by its path: 0\n", "hidden: no: ", "moved: no: ", "git: no: ", "plain: done",
+			"sockets of this machine that the sandbox does not see: /workspace/.git/fsmonitor--daemon.ipc, /workspace/agent.sock, /workspace/deep/down/.overmind.sock\n",
 			"lazaret: asked for 8 commands of this machine: 4 ran without asking, 3 approved, 1 denied (lazaret log)\n",
 		} {
 			if !strings.Contains(out, want) {
@@ -282,7 +290,7 @@ lazaret-escalate true; echo "shut: $?"; sleep 3
 			}
 		}
 		s.must("clean")
-		for _, name := range []string{"pid", "mark", "count", "script.sh", "deep", "moved", "agent.sock"} {
+		for _, name := range []string{"pid", "mark", "count", "script.sh", "deep", "moved", "agent.sock", "renamed.sock", ".git/fsmonitor--daemon.ipc"} {
 			os.RemoveAll(filepath.Join(s.ws, name))
 		}
 		os.Remove(filepath.Join(filepath.Dir(s.ws), "state/lazaret/audit.jsonl"))
