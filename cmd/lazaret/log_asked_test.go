@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"lazaret/internal/step"
+	"lazaret/launch"
+)
+
+func newRequests(t *testing.T) (*requests, *bytes.Buffer, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var talk bytes.Buffer
+	a := &audit{record: launch.Record{ID: "0123456789ab", Profile: "shell", Workspace: "/w"}, file: f, now: func() time.Time { return time.Unix(0, 0) }}
+	return &requests{audit: a, talk: &talk, live: true}, &talk, path
+}
+
+func askedBy(attr ...string) step.Event {
+	e := step.Event{Kind: step.Asked, Attr: map[string]string{}}
+	for i := 0; i < len(attr); i += 2 {
+		e.Attr[attr[i]] = attr[i+1]
+	}
+	return e
+}
+
+// TestAskedIsHostileText: every text of a request is an agent's, and reaches the
+// terminal, the log and what shows the log.
+func TestAskedIsHostileText(t *testing.T) {
+	w, talk, path := newRequests(t)
+	evil := "x\r\x1b[2K\x1b]52;c;Y3VybA==\x07\u202e\u200b\U000e0100\u009b\n\xff" + strings.Repeat("\u00a0", 40) + strings.Repeat("e\u0301", 5)
+	argv, err := json.Marshal([]string{evil, evil})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []string{"request", evil, "argv", string(argv), "command", evil, "program", evil, "reason", evil, "status", evil, "by", evil, "error", evil, "dir", evil}
+	for _, e := range []step.Event{
+		askedBy(append(all, "what", "asked")...), askedBy(append(all, "what", "decided")...), askedBy(append(all, "what", "ended", "exit", "1", "duration", "1ms")...),
+		askedBy(append(all, "what", "decided", "argv", "")...),
+		askedBy("what", "decided", "argv", `["id"]`, "status", "approved", "by", "auto_approve"),
+		askedBy("what", "ended", "argv", `["id"]`, "status", "approved", "by", "auto_approve", "exit", "0", "duration", "4ms"),
+		askedBy("what", "decided", "argv", `["id"]`, "status", "denied", "by", "limit"),
+	} {
+		if err := w.event(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.end()
+	var shown bytes.Buffer
+	if err := showLog(t.Context(), &shown, path, false, false); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"terminal": talk.String(), "log": string(file)} {
+		for _, r := range text {
+			if r != '\n' && (r < ' ' || r > '~') && !(name == "terminal" && r == '\u0301') {
+				t.Errorf("%q reaches the %s:\n%q", r, name, text)
+				break
+			}
+		}
+	}
+	if n := strings.Count(shown.String(), "\n"); n != 7 || strings.ContainsAny(shown.String(), "\x1b\r\x07\u202e\u200b\u009b\u00a0") {
+		t.Errorf("%d lines:\n%q", n, shown.String())
+	}
+	if !strings.Contains(talk.String(), "lazaret: asked for 4 commands of this machine: 1 ran without asking, 1 denied, 2 not answered (lazaret log)\n") {
+		t.Errorf("%s", talk)
+	}
+	if !strings.Contains(shown.String(), "shell: ended id: exit status 0 after 0.004 s") {
+		t.Errorf("%s", shown.String())
+	}
+}
+
+// TestAskedMost: the log is bounded, and what it does not hold is not run; what
+// has run is written down all the same.
+func TestAskedMost(t *testing.T) {
+	w, _, _ := newRequests(t)
+	w.live = false
+	w.written = askedMost
+	if err := w.event(askedBy("what", "decided", "argv", `["id"]`)); err == nil {
+		t.Error("the log has no end")
+	}
+	if err := w.event(askedBy("what", "ended", "argv", `["id"]`)); err != nil {
+		t.Error(err)
+	}
+	w.audit.file = nil
+	if err := w.event(askedBy("what", "ended", "argv", `["id"]`)); err == nil {
+		t.Error("written to nowhere")
+	}
+}
+
+// TestLogLongRequest: the longest request that is written can be shown.
+func TestLogLongRequest(t *testing.T) {
+	w, _, path := newRequests(t)
+	argv, _ := json.Marshal([]string{strings.Repeat("\x1b", 4<<10)})
+	if err := w.event(askedBy("what", "decided", "argv", string(argv), "reason", strings.Repeat("\u202e", 341), "program", strings.Repeat("\x01", 4096), "error", strings.Repeat("\x01", 100))); err != nil {
+		t.Fatal(err)
+	}
+	var shown bytes.Buffer
+	if err := showLog(t.Context(), &shown, path, false, false); err != nil || shown.Len() == 0 {
+		t.Errorf("%v: %d bytes are shown", err, shown.Len())
+	}
+}
