@@ -119,12 +119,18 @@ func readResponse(r io.Reader) (resp Response, err error) {
 }
 
 // credentials reads what the host has put there for us.
-func (c Channel) credentials() (tls.Certificate, *x509.CertPool, error) {
+func (c Channel) credentials() (cert tls.Certificate, _ *x509.CertPool, err error) {
 	ca, err := os.ReadFile(filepath.Join(c.Certs, CAFile))
 	if err != nil {
 		return tls.Certificate{}, nil, err
 	}
-	cert, err := tls.LoadX509KeyPair(filepath.Join(c.Certs, CertFile), filepath.Join(c.Certs, KeyFile))
+	for range 3 {
+		cert, err = tls.LoadX509KeyPair(filepath.Join(c.Certs, CertFile), filepath.Join(c.Certs, KeyFile))
+		if err == nil {
+			break
+		}
+		time.Sleep(50 * time.Millisecond) // while the host renews both
+	}
 	if err != nil {
 		return tls.Certificate{}, nil, err
 	}

@@ -105,7 +105,7 @@ func escalationKeys() *spec {
 		key{"enabled", required(&spec{want: "true or false", is: of[bool], about: "Whether it may ask. Each request is shown, and you decide."}, "enabled = false")},
 		key{"socket_dir", required(text(`Where the sockets for that are made: a directory that no sandbox can write. Takes {runtime_dir} and {profile_name}.`),
 			`socket_dir = "{runtime_dir}/lazaret"`)},
-		key{"auto_approve", texts("Commands that run without asking, also with further arguments. Programs that can run other programs (shells, git, make, python …) are refused.")},
+		key{"auto_approve", texts("Commands that run without asking, also with further arguments in which there is no /. Programs that can run other programs (shells, git, make, python …) are refused.")},
 		key{"auto_approve_exact", texts("Commands that run without asking, exactly as they stand here.")},
 		key{"timeout", timeout},
 		key{"max_output", &spec{want: "an integer or a string", is: func(v any) bool { return of[int64](v) || of[string](v) },
