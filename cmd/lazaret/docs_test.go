@@ -263,3 +263,36 @@ func TestDocsChecksCatch(t *testing.T) {
 		t.Errorf("anchors are %q", got)
 	}
 }
+
+// TestDocsChecks: the page on trouble knows every check that doctor makes.
+func TestDocsChecks(t *testing.T) {
+	page := markdown(t)["docs/troubleshooting.md"]
+	id := regexp.MustCompile(`(?:\b(?:ok|lacking|failing)\(|\bid(?:, what)? = |\bID: |^\t\t\{)"([a-z][a-z-]+)"`)
+	found := map[string]bool{}
+	files, err := filepath.Glob("../../launch/health*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, "doctor_host.go") {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			for _, m := range id.FindAllStringSubmatch(line, -1) {
+				found[m[1]] = true
+			}
+		}
+	}
+	if len(found) < 18 {
+		t.Errorf("only %d checks were found: %v", len(found), found)
+	}
+	for name := range found {
+		if !strings.Contains(page, "`"+name+"`") {
+			t.Errorf("docs/troubleshooting.md does not know doctor's check %s", name)
+		}
+	}
+}

@@ -101,5 +101,6 @@ func newRootCmd(d *deps) *cobra.Command {
 		newEscalateHelpCmd(),
 		newRunnerCmd(),
 	)
+	group(root)
 	return root
 }
