@@ -33,6 +33,7 @@ type helper struct {
 	end  chan error    // how the helper ended; read once, by close
 	gone chan struct{} // closed when the helper's end of conn is
 	hung atomic.Bool   // it did not answer in time
+	ran  func(proc.Ran)
 
 	mu      sync.Mutex
 	enc     *json.Encoder
@@ -43,7 +44,7 @@ type helper struct {
 // startHelper starts the helper of a run, with stdio as what the sandbox will
 // get. The helper holds the run's helper lock until it ends, and the state's,
 // where there is one.
-func startHelper(ctx context.Context, h Host, c *claim, conf string, stdio [3]*os.File, terminal bool, held *os.File) (*helper, error) {
+func startHelper(ctx context.Context, h Host, c *claim, conf string, stdio [3]*os.File, terminal bool, held *os.File, ran func(proc.Ran)) (*helper, error) {
 	env := append(append([]string(nil), h.Environ...), "CONTAINERS_CONF="+conf)
 	pid, err := pauseProcess(ctx, h, env)
 	if err != nil {
@@ -93,7 +94,7 @@ func startHelper(ctx context.Context, h Host, c *claim, conf string, stdio [3]*o
 		conn.Close()
 		return nil, err
 	}
-	p := &helper{conn: conn, pid: child, end: make(chan error, 1), gone: make(chan struct{}), enc: json.NewEncoder(conn), pending: map[int]chan reply{}}
+	p := &helper{conn: conn, pid: child, end: make(chan error, 1), gone: make(chan struct{}), enc: json.NewEncoder(conn), pending: map[int]chan reply{}, ran: ran}
 	hello := make(chan reply, 1)
 	p.pending[0] = hello
 	go func() { p.end <- wait() }()
@@ -116,6 +117,10 @@ func (p *helper) read() {
 		var r reply
 		if err := d.Decode(&r); err != nil {
 			return
+		}
+		if r.Ran != nil {
+			p.ran(*r.Ran)
+			continue
 		}
 		p.mu.Lock()
 		ch := p.pending[r.ID]

@@ -121,7 +121,7 @@ func (r *run) up(ctx context.Context) (step.Values, error) {
 		emit: r.runner.Emit, session: r.session, helper: func() *helper { return r.helper },
 		end: cancel, tell: r.runner.Tell, answer: r.io.Answer,
 	})
-	values, err := r.runner.Up(inner, r.plan.Steps)
+	values, err := r.runner.Up(proc.Telling(inner, r.ran), r.plan.Steps)
 	if ctx.Err() == nil && inner.Err() != nil {
 		err = context.Cause(inner) // a service ended it
 	}
@@ -130,13 +130,18 @@ func (r *run) up(ctx context.Context) (step.Values, error) {
 	return values, err
 }
 
+// ran puts a program that was run into the stream of events.
+func (r *run) ran(p proc.Ran) {
+	r.runner.Emit(step.Event{Kind: step.Ran, Micros: p.Took.Microseconds(), Attr: map[string]string{"argv": shown(p.Argv...), "status": strconv.Itoa(p.Status)}})
+}
+
 func (r *run) startHelper(ctx context.Context, conf string) (err error) {
 	stdio := [3]*os.File{r.io.Stdin, r.io.Stdout, r.io.Stderr}
 	if r.session != nil {
 		child := r.session.Child()
 		stdio = [3]*os.File{child, child, child}
 	}
-	r.helper, err = startHelper(ctx, r.plan.Host, r.claim, conf, stdio, r.session != nil, r.plan.held.file)
+	r.helper, err = startHelper(ctx, r.plan.Host, r.claim, conf, stdio, r.session != nil, r.plan.held.file, r.ran)
 	if err == nil {
 		r.attend.helper.Store(r.helper)
 	}
@@ -199,7 +204,7 @@ func (r *run) down(ctx context.Context) error {
 	defer cancel()
 	var errs []error
 	if r.runner != nil {
-		errs = append(errs, r.runner.Down(ctx))
+		errs = append(errs, r.runner.Down(proc.Telling(ctx, r.ran)))
 	}
 	if r.helper != nil {
 		// Its end also ends every mount it made, even where it was killed.

@@ -81,6 +81,7 @@ func ServeHelper(conn, lock *os.File, stdio [3]*os.File) error {
 
 func (s *server) start(r request) {
 	ctx, cancel := context.WithCancel(context.Background())
+	ctx = proc.Telling(ctx, func(r proc.Ran) { s.reply(reply{Ran: &r}) })
 	s.mu.Lock()
 	s.cancels[r.ID] = cancel
 	s.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"lazaret/internal/proc"
 	"lazaret/internal/step"
 )
 
@@ -33,6 +34,8 @@ type reply struct {
 	ID  int         `json:"id"`
 	Out step.Values `json:"out,omitempty"`
 	Err *wireError  `json:"err,omitempty"`
+	// Ran tells of a program that ended; then it is no reply at all.
+	Ran *proc.Ran `json:"ran,omitempty"`
 }
 
 // wireError is an error that crosses the socket with its hint.

@@ -32,6 +32,7 @@ type launchOptions struct {
 	clipboard bool
 	// endOffline ends the sandbox when its network is lost.
 	endOffline bool
+	record     recordOptions
 }
 
 func newLaunchCmd(d *deps) *cobra.Command {
@@ -94,6 +95,7 @@ launch take away.`,
 	f.BoolVar(&o.endOffline, "end-offline", false, "end the sandbox when its network sidecar dies; else it goes on without network")
 	f.BoolVar(&o.clipboard, "clipboard", false, "let the sandbox put text into the terminal's clipboard; it never reads it")
 	f.StringVar(&o.lock, "lock", "", "the lock `file`, in place of lazaret.lock")
+	o.record.flags(f)
 	return cmd
 }
 
@@ -185,7 +187,12 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 		left.event,
 	}
 	stuck := ""
-	follow = append(follow, func(e step.Event) {
+	rec, err := o.record.open(talk, host.Terminal)
+	if err != nil {
+		return 0, err
+	}
+	defer rec.close()
+	follow = append(follow, rec.event, func(e step.Event) {
 		if e.Kind == step.Failed && stuck == "" {
 			stuck = e.Step
 		}

@@ -83,10 +83,12 @@ func Output(ctx context.Context, c Cmd) ([]byte, error) {
 	if c.Stdout == nil {
 		cmd.Stdout = &out
 	}
+	began := time.Now()
 	err := start(cmd, c)
 	if err == nil {
 		err = cmd.Wait()
 	}
+	told(ctx, c.Argv, began, err)
 	if err != nil {
 		return out.Bytes(), &Error{c.Argv, err, tail.String()}
 	}
@@ -109,11 +111,15 @@ func start(cmd *exec.Cmd, c Cmd) error {
 // Start starts c and returns at once; wait gives its end, as Output would.
 func Start(ctx context.Context, c Cmd) (pid int, wait func() error, err error) {
 	cmd, tail := prepare(ctx, c)
+	began := time.Now()
 	if err := start(cmd, c); err != nil {
+		told(ctx, c.Argv, began, err)
 		return 0, nil, &Error{c.Argv, err, ""}
 	}
 	return cmd.Process.Pid, func() error {
-		if err := cmd.Wait(); err != nil {
+		err := cmd.Wait()
+		told(ctx, c.Argv, began, err)
+		if err != nil {
 			return &Error{c.Argv, err, tail.String()}
 		}
 		return nil

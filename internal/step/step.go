@@ -72,6 +72,7 @@ const (
 	Notice = "notice" // something a person should know
 	Told   = "told"   // something a person should know before the sandbox starts
 	Denied = "denied" // the sandbox tried what it may not
+	Ran    = "ran"    // a program was run: what it was, and how it ended
 	Asked  = "asked"  // the sandbox asked for a command of the host's
 )
 
