@@ -43,6 +43,12 @@ func Clean(ctx context.Context, e Env) ([]Cleaned, error) {
 	var out []Cleaned
 	for _, id := range ids {
 		c, err := openClaim(runs, id)
+		if errors.Is(err, errHeld) && beingCleaned(filepath.Join(runs, id)) {
+			// Another lazaret takes it down at this moment. What it holds is free
+			// only then.
+			awaitCleaned(ctx, filepath.Join(runs, id))
+			continue
+		}
 		switch {
 		case errors.Is(err, errHeld), errors.Is(err, fs.ErrNotExist):
 			continue // alive, or gone meanwhile
@@ -132,7 +138,8 @@ func awaitHelper(ctx context.Context, dir string) error {
 }
 
 // cleanUnborn removes what is left of runs that were killed while their record
-// was made or removed. One minute is more than either takes.
+// was made or removed. One minute is more than either takes; a record that was
+// being removed still has its lock, mostly, which says so at once.
 func cleanUnborn(runs string) error {
 	entries, err := os.ReadDir(runs)
 	if err != nil {
@@ -144,11 +151,47 @@ func cleanUnborn(runs string) error {
 		if !idPattern.MatchString(id) || e.Name() != newName(id) && e.Name() != goneName(id) {
 			continue
 		}
-		if fi, err := e.Info(); err == nil && time.Since(fi.ModTime()) > time.Minute {
+		fi, err := e.Info()
+		if err != nil {
+			continue
+		}
+		if dead := e.Name() == goneName(id) && unheldRecord(filepath.Join(runs, e.Name())); dead || time.Since(fi.ModTime()) > time.Minute {
 			if err := removeTree(runs, e.Name()); err != nil {
 				errs = append(errs, fmt.Errorf("removing %s: %w", e.Name(), err))
 			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// unheldRecord tells of a record that it is there and that its lazaret is not.
+func unheldRecord(dir string) bool {
+	f, err := lockFile(filepath.Join(dir, supervisorLock))
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
+}
+
+// cleaning is what a lazaret writes into the lock of a run that it takes down
+// for a dead one: whoever finds it held can tell it from one that lives.
+const cleaning = "cleaning"
+
+func beingCleaned(dir string) bool {
+	b, err := readRegular(filepath.Join(dir, supervisorLock))
+	return err == nil && string(b) == cleaning
+}
+
+// awaitCleaned waits until another lazaret has taken a run down, or given up.
+func awaitCleaned(ctx context.Context, dir string) {
+	for start := time.Now(); time.Since(start) < helperPatience+teardownTime && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		f, err := lockFile(filepath.Join(dir, supervisorLock))
+		if err == nil {
+			f.Close()
+		}
+		if !errors.Is(err, errHeld) {
+			return
+		}
+	}
 }

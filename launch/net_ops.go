@@ -148,7 +148,7 @@ func (o Router) Do(ctx context.Context, _ step.Values) (step.Values, error) {
 func (o Router) Show() []string { return []string{shown(o.Engine.Router(o.Run)...)} }
 
 func (o Router) container() container {
-	return container{name: o.Run.Name, remove: o.Engine.Remove(o.Run.Name), env: o.Environ}
+	return container{name: o.Run.Name, engine: o.Engine, env: o.Environ}
 }
 
 // Cable makes the sandbox's network namespace and the cable from it to the

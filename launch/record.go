@@ -141,6 +141,7 @@ func openClaim(runs, id string) (*claim, error) {
 		return nil, err
 	}
 	c := &claim{dir: dir, lock: lock}
+	lock.WriteAt([]byte(cleaning), 0) // whoever cannot read it takes us for the run itself
 	b, err := readRegular(filepath.Join(dir, recordFile))
 	if err == nil {
 		err = json.Unmarshal(b, &c.Record)

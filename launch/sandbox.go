@@ -38,7 +38,7 @@ func secretValue(name string) string { return "env." + name }
 func late(value string) string { return "<" + value + ">" }
 
 func (o Sandbox) container() container {
-	return container{name: o.Run.Name, remove: o.Engine.Remove(o.Run.Name), env: o.Environ}
+	return container{name: o.Run.Name, engine: o.Engine, env: o.Environ}
 }
 
 // secretsFile is where podman finds the secrets: its descriptor 3.

@@ -16,6 +16,7 @@ import (
 
 	"lazaret/internal/proc"
 	"lazaret/internal/step"
+	"lazaret/launch/podman"
 	"lazaret/overlay"
 )
 
@@ -37,7 +38,8 @@ type server struct {
 // container is one that the helper started, with what removes it.
 type container struct {
 	name   string
-	remove []string
+	engine podman.Engine
+	whole  bool // what started it was not cut short
 	env    []string
 	kill   []string // ends it while it is suspended; see Still
 }
@@ -130,7 +132,23 @@ func (s *server) perform(ctx context.Context, r request) (step.Values, error) {
 		o.mark = s.suspended
 		op = o
 	}
-	return op.Do(ctx, r.In)
+	out, err := op.Do(ctx, r.In)
+	if c, ok := op.(interface{ container() container }); ok && ctx.Err() == nil {
+		s.whole(c.container().name)
+	}
+	return out, err
+}
+
+// whole keeps in mind that a container was started, or ran, without being cut
+// short: podman knows all of it.
+func (s *server) whole(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.containers {
+		if s.containers[i].name == name {
+			s.containers[i].whole = true
+		}
+	}
 }
 
 func (s *server) cancel(id int) {
@@ -172,8 +190,13 @@ func (s *server) remove(ctx context.Context, name string) error {
 	if c.kill != nil {
 		proc.Output(ctx, proc.Cmd{Argv: c.kill, Env: c.env}) // what counts is the removal
 	}
-	if _, err := proc.Output(ctx, proc.Cmd{Argv: c.remove, Env: c.env}); err != nil {
+	if _, err := proc.Output(ctx, proc.Cmd{Argv: c.engine.Remove(c.name), Env: c.env}); err != nil {
 		return err
+	}
+	if !c.whole {
+		if err := endOrphans(ctx, c.engine, c.name, c.env, nil); err != nil {
+			return err
+		}
 	}
 	s.mu.Lock()
 	s.containers = slices.DeleteFunc(s.containers, is)

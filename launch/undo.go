@@ -106,7 +106,7 @@ func (u *undoer) removeContainer(ctx context.Context, engine podman.Engine, name
 	var err error
 	for range 3 {
 		if _, err = proc.Output(ctx, proc.Cmd{Argv: engine.Remove(name), Env: u.env, Dir: "/"}); err == nil {
-			return nil
+			return endOrphans(ctx, engine, name, u.env, []string{engine.Podman, "unshare"})
 		}
 		select {
 		case <-ctx.Done():

@@ -90,3 +90,13 @@ func dotted(path string) string {
 	}
 	return string(b)
 }
+
+// Delete is the command that has the runtime forget a container that podman has
+// forgotten already.
+func (e Engine) Delete(id string) []string {
+	a := []string{e.Runsc}
+	for _, f := range e.RuntimeFlags {
+		a = append(a, "--"+f)
+	}
+	return append(a, "delete", "--force", id)
+}
