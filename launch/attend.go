@@ -32,8 +32,8 @@ const (
 type Status struct {
 	Record
 	Phase string `json:"phase"`
-	// Branch is the branch that the sandbox's git is on, "" where there is none
-	// or that is not known.
+	// Branch is the branch that the sandbox's git started on, "" where there is
+	// none.
 	Branch  string `json:"branch"`
 	Denials int    `json:"denials"` // connections and names that were denied
 	Pending int    `json:"pending"` // requests that wait for an answer
@@ -64,7 +64,7 @@ func (a *attend) answers() {
 }
 
 func (a *attend) status() Status {
-	s := Status{Record: a.plan.Record, Phase: a.phase.Load().(string)}
+	s := Status{Record: a.plan.Record, Phase: a.phase.Load().(string), Branch: a.plan.branch}
 	for _, svc := range a.plan.services {
 		if t, ok := svc.(reporter); ok {
 			t.report(&s)

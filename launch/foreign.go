@@ -2,7 +2,9 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"lazaret/image"
@@ -34,6 +36,11 @@ func (p *Plan) vouched() error {
 	return nil
 }
 
+// foreign tells whether a kind of helper program is another lazaret's.
+func (r *resolver) foreign(kind string) bool {
+	return slices.ContainsFunc(r.Foreign, func(x lock.Foreign) bool { return x.Kind == kind })
+}
+
 // stash is where helper programs of other lazarets are kept, and the client.
 func (r *resolver) stash() string { return filepath.Join(r.Host.CacheDir, "helpers") }
 
@@ -46,6 +53,49 @@ func puller(environ []string) *image.Resolver {
 		}
 	}
 	return image.NewResolver(image.Options{Keychain: image.NewKeychain(environ, home)})
+}
+
+// FetchSidecar gets another lazaret's sidecar into the stash. It is lazaret
+// itself that asks the registry, and not its helper, whose environment has
+// nothing of the person's proxy and certificates. That it cannot be had is only
+// told of: podman may have it already.
+type FetchSidecar struct {
+	Platform string
+	Pinned   lock.Sidecar
+	Stash    string
+	Environ  []string
+}
+
+const fetchStep = "network.fetch"
+
+// Values of what FetchSidecar could not do.
+const (
+	fetchErrValue  = "network.fetch.error"
+	fetchHintValue = "network.fetch.hint"
+)
+
+// Do fetches it where it is not in the stash.
+func (o FetchSidecar) Do(ctx context.Context, _ step.Values) (step.Values, error) {
+	_, err := puller(o.Environ).FetchSidecar(ctx, o.Pinned.Ref, o.Platform, o.Pinned, image.Stash{Dir: o.Stash})
+	if err == nil || ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	out := step.Values{fetchErrValue: err.Error()}
+	var h interface{ Hint() string }
+	if errors.As(err, &h) {
+		out[fetchHintValue] = h.Hint()
+	}
+	return out, nil
+}
+
+// Show names what is fetched.
+func (o FetchSidecar) Show() []string {
+	return []string{"fetch " + o.Pinned.Config + " from " + shown(o.Pinned.Ref) + " to " + shown(o.Stash)}
+}
+
+// notFetched is why another lazaret's sidecar could not be had.
+func notFetched(in step.Values) error {
+	return refuse(in[fetchHintValue], "%s", in[fetchErrValue])
 }
 
 const clientStep = "client"

@@ -49,7 +49,7 @@ func TestForeignNeedsAYes(t *testing.T) {
 	for _, s := range again.Steps {
 		got += s.Name + " "
 	}
-	if got != "conf helper network.image image client " {
+	if got != "conf helper network.fetch network.image image client " {
 		t.Errorf("fetches %s", got)
 	}
 	if len(mustResolve(t, f, h, options()).Foreign) != 0 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"lazaret/internal/step"
@@ -61,8 +62,13 @@ func (r *resolver) network() error {
 	r.provide("/etc/resolv.conf", "nameserver "+cable().Router4.String()+"\n")
 	r.step(step.Step{Name: "network.socket", Op: ListenRouter{filepath.Join(dir, routerSocket), r.uplink}})
 	r.step(step.Step{Name: "network.host", Where: step.Podman, Needs: []string{"helper"}, Op: HostNetwork{}})
+	needs := []string{"helper"}
+	if r.foreign(lock.HelperSidecar) {
+		needs = append(needs, fetchStep)
+		r.step(step.Step{Name: fetchStep, Op: FetchSidecar{Platform: r.Host.Platform, Pinned: pinned, Stash: r.stash(), Environ: slices.Concat(r.Host.Environ, r.Host.PullEnv)}})
+	}
 	r.step(step.Step{
-		Name: "network.image", Where: step.Podman, Needs: []string{"helper"},
+		Name: "network.image", Where: step.Podman, Needs: needs,
 		Op:   SidecarImage{Engine: engine, Environ: r.environ, Platform: r.Host.Platform, Pinned: pinned, Stash: r.stash(), Layout: filepath.Join(r.Host.CacheDir, layout)},
 		Undo: []step.Undo{{Kind: undoTree, Base: baseCache, Name: layout}},
 	})

@@ -64,9 +64,12 @@ func sidecarLayoutName(id string) string { return "layout-net-" + id }
 // Do loads the image that is pinned, where podman does not have it: this
 // build's own, else another lazaret's from where the lock says. It refuses
 // any other.
-func (o SidecarImage) Do(ctx context.Context, _ step.Values) (step.Values, error) {
+func (o SidecarImage) Do(ctx context.Context, in step.Values) (step.Values, error) {
 	img, err := o.inspect(ctx)
 	if err != nil {
+		if in[fetchErrValue] != "" {
+			return nil, fmt.Errorf("loading the network sidecar: %w", notFetched(in))
+		}
 		if err := o.load(ctx); err != nil {
 			return nil, fmt.Errorf("loading the network sidecar: %w", err)
 		}
@@ -106,7 +109,7 @@ func (o SidecarImage) inspect(ctx context.Context) (inspected, error) {
 }
 
 func (o SidecarImage) load(ctx context.Context) error {
-	img, err := puller(o.Environ).FetchSidecar(ctx, o.Pinned.Ref, o.Platform, o.Pinned, image.Stash{Dir: o.Stash})
+	img, err := image.NewResolver(image.Options{}).FetchSidecar(ctx, "", o.Platform, o.Pinned, image.Stash{Dir: o.Stash})
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,7 @@ type Plan struct {
 	uplink   *uplink     // nil: no network at all
 	asks     *escalation // nil: it may ask for nothing
 	environ  []string    // podman's, in the helper
+	branch   string      // that the sandbox's git starts on, or ""
 	held     held
 	writable []string // see Writable
 }
@@ -206,6 +207,9 @@ func (r *resolver) sandbox(pinned lock.PlatformImage, mounts []podman.Mount) err
 		run.Env["PATH"] = r.sandboxPath(pinned.Env)
 	}
 	if r.shadow != nil {
+		if len(r.shadow.Places) > 0 {
+			r.branch = strings.TrimPrefix(r.shadow.Places[0].Branch, "refs/heads/")
+		}
 		maps.Copy(run.Env, r.shadow.Environment(r.Host.Git.Person))
 	}
 	secrets := map[string]string{}

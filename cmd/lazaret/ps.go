@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"text/tabwriter"
 	"time"
 
@@ -33,7 +34,7 @@ requests wait for an answer. It changes nothing.`,
 				return err
 			}
 			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(runs)
+				return psJSON(cmd.OutOrStdout(), runs)
 			}
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "ID\tPROFILE\tSINCE\tSTATE\tBRANCH\tDENIED\tPENDING\tWORKSPACE")
@@ -50,6 +51,25 @@ requests wait for an answer. It changes nothing.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	return cmd
+}
+
+// psJSON says what programs may rely on, whatever else lazarets tell each other.
+func psJSON(out io.Writer, runs []launch.Status) error {
+	type entry struct {
+		ID        string    `json:"id"`
+		Profile   string    `json:"profile"`
+		Workspace string    `json:"workspace"`
+		Started   time.Time `json:"started"`
+		Phase     string    `json:"phase"`
+		Branch    string    `json:"branch"`
+		Denials   int       `json:"denials"`
+		Pending   int       `json:"pending"`
+	}
+	list := []entry{}
+	for _, r := range runs {
+		list = append(list, entry{r.ID, r.Profile, r.Workspace, r.Started, r.Phase, r.Branch, r.Denials, r.Pending})
+	}
+	return json.NewEncoder(out).Encode(list)
 }
 
 func noArgs(_ *cobra.Command, args []string) error {

@@ -122,7 +122,7 @@ func profileKeys() *spec {
 		`image = "docker.io/library/debian:trixie"`)
 	branch := text(`The branch the agent starts on: "auto" is lazaret/agent-NAME, made from your HEAD; "" is your own branch; or a name.`)
 	branch.fallback = `"auto"`
-	memory := text(`The most memory, such as "4g", where the host can enforce it.`)
+	memory := text(`The most memory, such as "4g". No rootless gVisor is held to it today, and launch says so.`)
 	return tableOf("A sandbox.",
 		key{"image", image},
 		key{"command", command},
@@ -139,8 +139,8 @@ func profileKeys() *spec {
 		key{"state", oneWordOf(states, `Whether persistent directories are shared by all workspaces ("profile") or each has its own ("workspace").`)},
 		key{"memory", memory},
 		key{"cpus", &spec{want: "a string or a number", is: func(v any) bool { return of[string](v) || of[int64](v) || of[float64](v) },
-			about: `The most processors, such as "1.5", where the host can enforce it.`}},
-		key{"pids", &spec{want: "an integer", is: of[int64], about: "The most processes, where the host can enforce it."}},
+			about: `The most processors, such as "1.5". No rootless gVisor is held to it today, and launch says so.`}},
+		key{"pids", &spec{want: "an integer", is: of[int64], about: "The most processes. It is held by a bound on what all sandboxes of yours have together when this one starts, so it is no exact number. Without it, some thousand."}},
 	)
 }
 
