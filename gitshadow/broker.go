@@ -1,6 +1,7 @@
 package gitshadow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"lazaret/internal/proc"
 )
@@ -26,8 +29,10 @@ type Broker struct {
 	Store   Store
 	Program string // git
 	// Live, when set, opens the git directory that the sandbox has in memory:
-	// after "git gc" or "git pack-refs" its refs are only there.
+	// after "git gc" or "git pack-refs" its refs are only there. Head is where
+	// in it HEAD is; "" is HEAD.
 	Live func() (*os.File, error)
+	Head string
 	// Tell, when set, hears of each Note as it happens.
 	Tell func(Note)
 
@@ -62,7 +67,7 @@ const triesMost = 3
 // Note is what became of one ref, or of none where Ref is "".
 type Note struct {
 	Decision
-	Was     string // Arrive: where the host's ref was; "" where there was none
+	Was     string // where the host's ref Target was; "" where there was none
 	Commits int    // beyond what the host had
 	Err     string // it could not be brought home
 }
@@ -77,6 +82,14 @@ func (b *Broker) begin() error {
 	}
 	if b.given, err = b.Store.given(o.Repo.ObjectFormat); err != nil {
 		return err
+	}
+	// It may have been made something else since.
+	for _, path := range []string{o.Repo.GitDir, o.Repo.CommonDir} {
+		dir, err := openBeneath(path)
+		if err != nil {
+			return fmt.Errorf("the repository is not there any more: %w", err)
+		}
+		dir.close()
 	}
 	b.origin = o
 	b.brought = map[string]string{}
@@ -133,7 +146,7 @@ func (b *Broker) pass(ctx context.Context, last bool) error {
 	for _, name := range changed {
 		if len(b.done) >= refsPerRun && b.done[name].ID == "" {
 			b.oddity("more than "+fmt.Sprint(refsPerRun)+" branches and tags", "")
-			errs = append(errs, errTooManyRefs)
+			errs = append(errs, &UnfitError{errTooManyRefs})
 			break
 		}
 		p := Policy{Profile: b.origin.Profile, Run: b.origin.Run, Given: b.given, Host: host}
@@ -191,7 +204,7 @@ func (b *Broker) refs(dir *beneath) (map[string]string, error) {
 			all = packed
 		}
 		// A commit on no branch is kept, too: it has no other name.
-		if text, err := live.read("HEAD", refFileSize); err == nil {
+		if text, err := live.read(cmp.Or(b.Head, "HEAD"), refFileSize); err == nil {
 			if _, id := headOf(text, format); id != "" {
 				all[detached] = id
 			}
@@ -225,7 +238,9 @@ func (b *Broker) note(n Note) {
 	if !known {
 		b.order = append(b.order, key)
 	} else {
-		n.Was, n.Commits = was.Was, n.Commits+was.Commits
+		if n.Commits += was.Commits; n.Verdict == Arrive {
+			n.Was = was.Was
+		}
 	}
 	b.notes[key] = n
 	if b.Tell != nil {
@@ -253,6 +268,12 @@ func (b *Broker) one(ctx context.Context, g Git, dir *beneath, p Policy, d Decis
 	case Nothing:
 		b.done[d.Ref] = d
 		return nil
+	case Hold:
+		if p.Host.Refs[d.Kept] == d.ID {
+			b.done[d.Ref] = d // by an earlier look at the same store
+			b.note(Note{Decision: d, Was: p.Host.Refs[d.Target]})
+			return nil
+		}
 	case Never:
 		b.done[d.Ref] = d
 		b.note(Note{Decision: d})
@@ -289,7 +310,7 @@ func (b *Broker) bring(ctx context.Context, g Git, dir *beneath, p Policy, n *No
 		return err
 	}
 	if kind, err := g.Line(ctx, "cat-file", "-t", n.ID); err != nil || kind != "commit" && !strings.HasPrefix(n.Ref, "refs/tags/") {
-		return errors.Join(err, fmt.Errorf("%s is no commit", n.ID))
+		return &UnfitError{fmt.Errorf("%s is no commit", n.ID)}
 	}
 	if n.Ref == detached {
 		out, err := g.Feed(ctx, []byte(revisions(n.ID, p.Host.have(false))), "rev-list", "--max-count=1", "--stdin")
@@ -382,6 +403,7 @@ func (b *Broker) point(ctx context.Context, g Git, p Policy, n *Note) error {
 	if way := inTheWay(p.Host.Refs, n.Kept); way != "" {
 		n.Kept = heldPrefix(p.Profile) + p.Run + "/odd/" + hashName(n.Ref)
 	}
+	n.Was = p.Host.Refs[n.Target]
 	old := p.Host.Refs[n.Kept]
 	if old == n.ID {
 		return nil
@@ -457,17 +479,45 @@ func (b *Broker) copy(ctx context.Context, dir *beneath, have []string, id strin
 		return err
 	}
 	if err := s.collect(ctx, dir, id, have, b.home); err != nil {
-		return reason(err)
+		return unfit(err)
 	}
 	name, err := s.deliver(ctx, id, have, b.mark())
 	if err != nil {
-		return reason(err)
+		return unfit(err)
 	}
 	if name != "" && !slices.Contains(b.packs, name) {
 		b.packs = append(b.packs, name)
 	}
 	maps.Copy(b.home, s.seen)
 	return nil
+}
+
+// UnfitError is what a sandbox wrote and cannot be brought home, now or later.
+type UnfitError struct{ Err error }
+
+func (e *UnfitError) Error() string { return e.Err.Error() }
+
+func (e *UnfitError) Unwrap() error { return e.Err }
+
+// unfit tells what a sandbox is to blame for from what the host is short of.
+func unfit(err error) error {
+	for _, e := range []error{context.Canceled, context.DeadlineExceeded, unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EACCES, unix.EPERM, unix.EMFILE, unix.ENFILE, unix.EIO} {
+		if errors.Is(err, e) {
+			return err
+		}
+	}
+	var pe *proc.Error
+	if errors.As(err, &pe) {
+		if proc.ExitStatus(err) < 0 {
+			return err
+		}
+		for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EACCES} {
+			if strings.Contains(strings.ToLower(pe.Stderr), e.Error()) {
+				return err
+			}
+		}
+	}
+	return &UnfitError{reason(err)}
 }
 
 // reason is what git said of what it would not take, rather than that it did

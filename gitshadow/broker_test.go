@@ -41,7 +41,7 @@ printf '#!/bin/sh\n' >.git/hooks/pre-commit
 	if err != nil {
 		t.Fatal(err)
 	}
-	branch := ownBranch("claude")
+	branch := OwnBranch("claude")
 	given := sh(t, w.host, `git for-each-ref --format='%(objectname) %(refname)' refs/heads refs/tags refs/remotes`)
 	if id, err := trySh(w.host, "git rev-parse -q --verify "+branch); err != nil {
 		given += "\n" + sh(t, w.host, "git rev-parse HEAD") + " " + branch

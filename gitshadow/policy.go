@@ -50,9 +50,6 @@ type Decision struct {
 	Why    string // Hold, Never: in plain words
 }
 
-// ownBranch is the branch of a profile's own.
-func ownBranch(profile string) string { return "refs/heads/lazaret/agent-" + profile }
-
 // stash is where git keeps changes that are put aside, and detached stands for
 // a commit that is checked out and is no branch's. Both are looked at when the
 // sandbox has ended: until then they come and go.
@@ -63,7 +60,7 @@ var private = []string{"refs/remotes/", "refs/bisect/", "refs/worktree/", "refs/
 
 // own tells whether a branch is the profile's to move freely.
 func (p Policy) own(ref string) bool {
-	return ref == ownBranch(p.Profile) || strings.HasPrefix(ref, "refs/heads/lazaret/"+p.Profile+"/")
+	return ref == OwnBranch(p.Profile) || strings.HasPrefix(ref, "refs/heads/lazaret/"+p.Profile+"/")
 }
 
 // heldPrefix is where refs of a profile are kept for a yes.
@@ -114,7 +111,7 @@ func (p Policy) Decide(ref, id string) Decision {
 	}
 	switch {
 	case slices.Contains(p.Host.CheckedOut, ref):
-		return p.hold(d, ref, kept, "the branch is checked out here")
+		return p.hold(d, ref, kept, whyCheckedOut)
 	case !tag && p.own(ref):
 		// Compared with what is there when it is moved; see Broker.
 		d.Verdict, d.Target = Arrive, ref

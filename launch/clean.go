@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lazaret/gitshadow"
 	"lazaret/internal/step"
 	"lazaret/launch/podman"
 )
@@ -25,6 +26,7 @@ type Cleaned struct {
 	ID     string
 	Record Record // zero where it could not be read
 	Undone []string
+	Git    []GitHome // what it had committed
 	Err    error
 }
 
@@ -57,25 +59,28 @@ func Clean(ctx context.Context, e Env) ([]Cleaned, error) {
 			continue
 		}
 		done := Cleaned{ID: id, Record: c.Record}
-		done.Undone, done.Err = cleanRun(ctx, c, e)
+		done.Err = cleanRun(ctx, c, e, &done)
 		out = append(out, done)
 	}
 	return out, cleanUnborn(runs)
 }
 
-func cleanRun(ctx context.Context, c *claim, e Env) (undone []string, err error) {
+func cleanRun(ctx context.Context, c *claim, e Env, done *Cleaned) error {
 	if err := awaitHelper(ctx, c.dir); err != nil {
 		c.close()
-		return nil, err
+		return err
 	}
 	home := e.Getenv("HOME")
 	cache := xdgDir(e.Getenv("XDG_CACHE_HOME"), home, ".cache")
 	u := undoer{record: c.Record, runs: filepath.Dir(c.dir), cache: cache, lazaret: e.Lazaret}
+	u.brought = func(g GitHome) { done.Git = append(done.Git, g) }
+	// Only what was committed needs git; without it, that stays where it is.
+	u.git, _ = gitshadow.FindGit(e.Getenv("PATH"), c.Workspace, c.DataRoot)
 	if len(c.journal.Pending()) > 0 {
 		pod, runsc, err := findTools(cache, e.Getenv("PATH"), c.Workspace)
 		if err != nil {
 			c.close()
-			return nil, err
+			return err
 		}
 		u.podman = podman.Engine{Podman: pod.Path, Runsc: runsc.Path, RuntimeFlags: []string{"ignore-cgroups"}}
 		// Only a network needs the other runtime; without one, removing what
@@ -86,20 +91,20 @@ func cleanRun(ctx context.Context, c *claim, e Env) (undone []string, err error)
 		// The run may have been killed before it wrote its configuration.
 		if err := writeConf(filepath.Join(c.dir, confFile)); err != nil {
 			c.close()
-			return nil, err
+			return err
 		}
 	}
 	r := step.Runner{Run: c.ID, Journal: c.journal, Now: time.Now, Undo: u.undo, Observe: func(ev step.Event) error {
 		if ev.Err == "" {
-			undone = append(undone, ev.Attr["undo"])
+			done.Undone = append(done.Undone, ev.Attr["undo"])
 		}
 		return nil
 	}}
 	if err := r.Down(ctx); err != nil {
 		c.close()
-		return undone, err
+		return err
 	}
-	return undone, c.remove()
+	return c.remove()
 }
 
 func writeConf(path string) error {

@@ -128,9 +128,6 @@ func (r *resolver) git() error {
 		return err
 	}
 	r.shadow = &s
-	if g.Mode == gitshadow.Quarantine {
-		r.notice("what is committed in the sandbox ends with it: this version does not bring it home yet")
-	}
 	if r.Host.Git.Person.Signs {
 		r.notice("commits in the sandbox are not signed: your keys are not there")
 	}
@@ -142,6 +139,7 @@ func (r *resolver) git() error {
 		Undo: []step.Undo{{Kind: undoGitStore, Base: baseData, Name: filepath.Join(gitStores, r.Record.ID)}},
 	})
 	r.step(step.Step{Name: "git.shadow", Where: step.Podman, Needs: []string{"helper", "git.store"}, Op: GitShadow{s}})
+	r.brokers(s)
 	return nil
 }
 

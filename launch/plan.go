@@ -49,7 +49,8 @@ type Plan struct {
 	environ  []string    // podman's, in the helper
 	branch   string      // that the sandbox's git starts on, or ""
 	held     held
-	writable []string // see Writable
+	writable []string    // see Writable
+	gits     *gitBrokers // nil: nothing is brought home
 }
 
 // Resolve turns a lock and the facts of a host into a Plan. It touches nothing.

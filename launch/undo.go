@@ -48,6 +48,8 @@ type undoer struct {
 	env    []string
 	// lazaret is this program, to be started again in podman's namespace.
 	lazaret string
+	git     string        // git's program; "" where there is none
+	brought func(GitHome) // when set, told what came home
 	// helper, when set, removes containers where they were made.
 	helper *helper
 }
@@ -83,7 +85,7 @@ func (u *undoer) undo(ctx context.Context, x step.Undo) error {
 		if x.Base != baseData || x.Name != filepath.Join(gitStores, u.record.ID) {
 			return fmt.Errorf("refusing to remove %q, which is not of this run", x.Name)
 		}
-		return removeStore(u.record.DataRoot, x.Name)
+		return u.bringHome(ctx, x.Name)
 	}
 	switch x.Kind {
 	case undoOverlay, undoUnmount, undoDiscard:

@@ -212,6 +212,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 			return nil
 		},
 	})
+	tellGit(talk, o.profile, plan.GitHome())
 	if errors.Is(err, launch.ErrStopped) {
 		fmt.Fprintf(talk, "lazaret: note: %v\n", launch.ErrStopped)
 	}
@@ -329,6 +330,7 @@ func (d *deps) cleanBefore(ctx context.Context, env launch.Env, talk io.Writer) 
 		return err
 	}
 	for _, c := range cleaned {
+		tellGit(talk, c.Record.Profile, c.Git)
 		if c.Err != nil {
 			fmt.Fprintf(talk, "lazaret: warning: cleaning up after run %s: %s\n", c.ID, config.Show(c.Err.Error()))
 		} else {
