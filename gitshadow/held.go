@@ -43,8 +43,7 @@ type Held struct {
 	Stash  bool
 }
 
-// HeldRefs lists what waits for a yes in a repository, the oldest run first as
-// far as names tell. What has become what it should is not listed.
+// HeldRefs lists what waits for a yes in a repository.
 func HeldRefs(h HostRefs, profile string) (out []Held) {
 	for _, name := range slices.Sorted(maps.Keys(h.Refs)) {
 		rest, ok := strings.CutPrefix(name, "refs/lazaret/held/")
@@ -65,12 +64,17 @@ func HeldRefs(h HostRefs, profile string) (out []Held) {
 			x.Stash = true
 		}
 		x.Now = h.Refs[x.Target]
-		if x.Now == x.ID {
-			continue
-		}
 		out = append(out, x)
 	}
 	return out
+}
+
+// Settled tells whether the ref that it is to become holds it already.
+func (x Held) Settled(ctx context.Context, g Git) (bool, error) {
+	if x.Now == "" || x.Now == x.ID || !strings.HasPrefix(x.Target, "refs/heads/") {
+		return x.Now == x.ID, nil
+	}
+	return leads(ctx, g, x.ID, x.Now)
 }
 
 // Apply is the command that applies it; none where that is for a merge to do.
@@ -116,4 +120,19 @@ func (x Held) Take(ctx context.Context, g Git, h HostRefs) error {
 func (x Held) Drop(ctx context.Context, g Git) error {
 	_, err := g.Feed(ctx, []byte("delete "+x.Kept+" "+x.ID+"\n"), "update-ref", "--stdin")
 	return err
+}
+
+// HasNews tells whether a commit is not in the history of another, "" being none.
+func HasNews(ctx context.Context, g Git, id, of string) (bool, error) {
+	n, err := CountNews(ctx, g, id, of)
+	return n > 0, err
+}
+
+// CountNews tells how many commits the history of one has that another's has not.
+func CountNews(ctx context.Context, g Git, id, of string) (n int, err error) {
+	out, err := g.Feed(ctx, []byte(revisions(id, have(of))), "rev-list", "--count", "--stdin")
+	if err == nil {
+		_, err = fmt.Sscan(string(out), &n)
+	}
+	return n, err
 }

@@ -91,6 +91,7 @@ func newRootCmd(d *deps) *cobra.Command {
 		newGuardCmd(d),
 		newProbeCmd(),
 		newRelayCmd(),
+		newMergeCmd(d),
 		newCleanCmd(d),
 		newHelperCmd(),
 		newDiscardCmd(),
