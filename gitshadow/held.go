@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// Apply is the command, word by word, that makes of a held ref what the sandbox
-// made it; none where that is for a merge to do.
+// Apply are the words after "git" of the command that makes of a held ref what
+// the sandbox made it; none where that is for a merge to do.
 func (d Decision) Apply(host string) []string {
 	switch {
 	case d.Verdict != Hold:
 		return nil
 	case d.Ref == stash:
-		return []string{"git", "stash", "store", "-m", "from the sandbox", d.ID}
+		return []string{"stash", "store", "-m", "from the sandbox", d.ID}
 	case d.Target == "":
 		name := "lazaret/" + strings.Join(strings.Split(strings.TrimPrefix(d.Kept, "refs/lazaret/held/"), "/"), "-")
-		return []string{"git", "branch", "--", name, d.Kept}
+		return []string{"branch", "--", name, d.Kept}
 	case d.checkedOut():
 		return nil
 	}
 	if host == "" {
 		host = strings.Repeat("0", len(d.ID))
 	}
-	return []string{"git", "update-ref", "--", d.Target, d.ID, host}
+	return []string{"update-ref", "--", d.Target, d.ID, host}
 }
 
 func (d Decision) checkedOut() bool { return d.Why == whyCheckedOut }
@@ -77,7 +77,8 @@ func (x Held) Settled(ctx context.Context, g Git) (bool, error) {
 	return leads(ctx, g, x.ID, x.Now)
 }
 
-// Apply is the command that applies it; none where that is for a merge to do.
+// Apply are the words after "git" of the command that applies it; none where
+// that is for a merge to do.
 func (x Held) Apply(h HostRefs) []string {
 	d := Decision{Verdict: Hold, ID: x.ID, Target: x.Target, Kept: x.Kept}
 	if x.Stash {

@@ -92,9 +92,9 @@ func (g gitEnd) held(n gitshadow.Note) string {
 		return s + "lazaret merge " + g.profile
 	}
 	if g.home.Path != "" {
-		command = append([]string{"git", "-C", g.home.Path}, command[1:]...)
+		command = append([]string{"-C", g.home.Path}, command...)
 	}
-	return s + config.Show(shellquote.Join(command...))
+	return s + gitLine(command)
 }
 
 func commits(n int) string {
@@ -103,3 +103,6 @@ func commits(n int) string {
 	}
 	return fmt.Sprintf("%d commits", n)
 }
+
+// gitLine is a git command for a person to copy.
+func gitLine(words []string) string { return "git " + config.Show(shellquote.Join(words...)) }

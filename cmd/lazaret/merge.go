@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	shellquote "github.com/kballard/go-shellquote"
 	"github.com/spf13/cobra"
 
 	"lazaret/gitshadow"
@@ -307,13 +306,13 @@ func (m *merge) list(ctx context.Context) error {
 	for _, h := range waiting {
 		command := h.Apply(m.host)
 		if command == nil {
-			command = []string{"git", "log", h.Kept}
+			command = []string{"log", h.Kept}
 		}
 		loses := ""
 		if n, err := gitshadow.CountNews(ctx, m.git, h.Now, h.ID); h.Now != "" && err == nil && n > 0 {
 			loses = fmt.Sprintf(" (takes %s from it)", commits(n))
 		}
-		fmt.Fprintf(m.out, "%s%s: %s\n", config.Show(heldName(h)), loses, config.Show(shellquote.Join(command...)))
+		fmt.Fprintf(m.out, "%s%s: %s\n", config.Show(heldName(h)), loses, gitLine(command))
 	}
 	if len(all)+len(waiting) == 0 {
 		fmt.Fprintln(m.talk, "lazaret: note: nothing of a sandbox's waits here")
@@ -354,16 +353,16 @@ func (m *merge) apply(ctx context.Context) error {
 		command := h.Apply(m.host)
 		// What would take commits from a ref is not done with all the others.
 		if h.Target == "" || command == nil || h.Now != "" && !m.forward(ctx, h) {
-			how := shellquote.Join(command...)
+			how := gitLine(command)
 			if command == nil {
 				how = "lazaret merge, in the working tree that has it checked out"
 			}
-			fmt.Fprintf(m.talk, "lazaret: note: %s is for you to take: %s\n", config.Show(h.Kept), config.Show(how))
+			fmt.Fprintf(m.talk, "lazaret: note: %s is for you to take: %s\n", config.Show(h.Kept), how)
 			continue
 		}
 		n++
 		if m.dryRun {
-			fmt.Fprintln(m.out, config.Show(shellquote.Join(command...)))
+			fmt.Fprintln(m.out, gitLine(command))
 			continue
 		}
 		if err := h.Take(ctx, m.git, m.host); err != nil {
