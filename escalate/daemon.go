@@ -44,7 +44,7 @@ type Door struct {
 
 // DefaultDoor lets a busy sandbox work, and a hostile one cost little.
 var DefaultDoor = Door{
-	Open: 64, Rate: 50, Burst: 100, Commands: 4,
+	Open: 32, Rate: 50, Burst: 100, Commands: 4,
 	Greet: 5 * time.Second, Read: 15 * time.Second, Write: 60 * time.Second,
 }
 
@@ -181,6 +181,10 @@ func (d *Daemon) answer(ctx context.Context, r wire.Request) wire.Response {
 
 // ask lets a person decide.
 func (d *Daemon) ask(ctx context.Context, r wire.Request, c Decision) wire.Response {
+	if err := d.queue.room(); err != nil {
+		// Before anything is spent on what nobody will look at.
+		return d.deny(r, decided{status: wire.Denied, argv: c.Argv, program: c.Program, by: "limit", reason: err.Error()})
+	}
 	now := d.Now()
 	a := Ask{
 		ID: r.RequestID, Profile: d.Profile, Run: d.Run, Raw: r.Command, Argv: c.Argv, Reason: r.Justification,

@@ -243,6 +243,10 @@ func TestMarks(t *testing.T) {
 			t.Errorf("%q: %q, want %q", tt.argv, got, tt.want)
 		}
 	}
+	many := m.Marks(append([]string{"ls"}, slices.Repeat([]string{"x.sh"}, 30000)...))
+	if n := len(many); n != argsLook || many[n-1].Arg != argsLook || !strings.Contains(many[n-1].Text, "all that follow") {
+		t.Errorf("%d marks, the last %+v", n, many[n-1])
+	}
 	all := m.all(wire.Request{Command: "ls \u202e", Justification: "please\nx\u200b", Stdin: []byte("a\x1b[2K\n")}, []string{"ls"})
 	var got []int
 	for _, k := range all {

@@ -19,10 +19,15 @@ type Marker struct {
 
 // Marks marks the arguments of a vector.
 func (m Marker) Marks(argv []string) (out []Mark) {
+	looked := 0
 	for i, a := range argv {
 		out = append(out, textMarks(i, a)...)
-		if i > 0 {
+		switch looked++; {
+		case i == 0:
+		case looked <= argsLook:
 			out = append(out, m.pathMarks(i, a)...)
+		case looked == argsLook+1:
+			out = append(out, Mark{i, MarkWritable, "may lie in what the sandbox can change, like all that follow: there are too many to look at"})
 		}
 	}
 	if m.Banned == nil || len(argv) == 0 {
@@ -39,6 +44,10 @@ func (m Marker) Marks(argv []string) (out []Mark) {
 	}
 	return out
 }
+
+// argsLook is how many arguments are looked for on the disk: a request has room
+// for tens of thousands.
+const argsLook = 300
 
 // textMarks marks what does not show, or shows as something else.
 func textMarks(arg int, s string) (out []Mark) {

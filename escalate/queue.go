@@ -85,21 +85,35 @@ func (q *Queue) wait(ctx context.Context, a Ask) (Verdict, error) {
 	return Verdict{}, errTimeout
 }
 
+// room tells whether another request may come to wait.
+func (q *Queue) room() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.full()
+}
+
+func (q *Queue) full() error {
+	now := q.now()
+	q.came = slices.DeleteFunc(q.came, func(t time.Time) bool { return now.Sub(t) > q.limits.Per })
+	switch {
+	case len(q.waiting) >= q.limits.Waiting:
+		return fmt.Errorf("%w: %d wait already", ErrFlood, len(q.waiting))
+	case len(q.came) >= q.limits.Asks:
+		return fmt.Errorf("%w: %d came within %s", ErrFlood, len(q.came), q.limits.Per)
+	}
+	return nil
+}
+
 func (q *Queue) enter(a Ask) (*waiter, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.isAborted() {
 		return nil, errAborted
 	}
-	now := q.now()
-	q.came = slices.DeleteFunc(q.came, func(t time.Time) bool { return now.Sub(t) > q.limits.Per })
-	switch {
-	case len(q.waiting) >= q.limits.Waiting:
-		return nil, fmt.Errorf("%w: %d wait already", ErrFlood, len(q.waiting))
-	case len(q.came) >= q.limits.Asks:
-		return nil, fmt.Errorf("%w: %d came within %s", ErrFlood, len(q.came), q.limits.Per)
+	if err := q.full(); err != nil {
+		return nil, err
 	}
-	q.came = append(q.came, now)
+	q.came = append(q.came, q.now())
 	q.next++
 	a.Seq = q.next
 	w := &waiter{ask: a, verdict: make(chan Verdict, 1)}

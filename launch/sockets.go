@@ -34,8 +34,9 @@ type HideSockets struct {
 
 // Bounds of the search. Whatever is in larger trees is not found, which is said.
 const (
-	socketLook = 1_000_000
-	socketTime = 10 * time.Second
+	socketLook  = 500_000
+	socketTime  = 10 * time.Second
+	socketBatch = 1000
 )
 
 var errTooLarge = errors.New("it is too large to look through")
@@ -56,22 +57,44 @@ func (o HideSockets) Do(ctx context.Context, _ step.Values) (step.Values, error)
 	defer cancel()
 	var hidden []string
 	seen := 0
-	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || ctx.Err() != nil {
-			return ctx.Err() // what cannot be read, the sandbox cannot either
+	// In batches: whoever made the tree may have put any number of files into one
+	// directory.
+	for dirs := []string{"."}; len(dirs) > 0 && err == nil; {
+		at := dirs[len(dirs)-1]
+		dirs = dirs[:len(dirs)-1]
+		d, oerr := root.Open(at)
+		if oerr != nil {
+			continue // what cannot be read, the sandbox cannot either
 		}
-		if seen++; seen > socketLook {
-			return errTooLarge
+		for err == nil && oerr == nil {
+			var entries []fs.DirEntry
+			entries, oerr = d.ReadDir(socketBatch)
+			for _, e := range entries {
+				name := filepath.Join(at, e.Name())
+				switch {
+				case e.IsDir():
+					dirs = append(dirs, name)
+				case e.Type() != fs.ModeSocket || slices.Contains(o.Keep, name):
+				default:
+					if err = o.cover(int(dir.Fd()), name); err != nil {
+						err = fmt.Errorf("covering the socket %s: %w", config.Show(name), err)
+					}
+					hidden = append(hidden, filepath.Join(o.Target, name))
+				}
+				if err != nil {
+					break
+				}
+			}
+			if seen += len(entries); err == nil && seen > socketLook {
+				err = errTooLarge
+			}
+			if err == nil {
+				err = ctx.Err()
+			}
 		}
-		if d.Type() != fs.ModeSocket || slices.Contains(o.Keep, name) {
-			return nil
-		}
-		if err := o.cover(int(dir.Fd()), name); err != nil {
-			return fmt.Errorf("covering the socket %s: %w", config.Show(name), err)
-		}
-		hidden = append(hidden, filepath.Join(o.Target, name))
-		return nil
-	})
+		d.Close()
+	}
+	slices.Sort(hidden)
 	part := errors.Is(err, errTooLarge) || errors.Is(err, context.DeadlineExceeded)
 	if err != nil && !part {
 		return nil, err

@@ -29,7 +29,8 @@ options:
   --reason TEXT   why you need it, for the person who decides. Always say it, in
                   a sentence: what for, and what the command will change
   --stdin         pass on this program's standard input (at most 1 MiB)
-  --timeout TIME  give up after TIME ("90s", "5m"); else the host's own limit holds
+  --timeout TIME  give up after TIME ("90s", "5m"), and end a command that runs by
+                  then; else the host's own limits hold
   --json          print the host's whole answer as one line of JSON
   --help          print this
 

@@ -28,6 +28,9 @@ type requests struct {
 	asked, auto, approved, denied, open int
 }
 
+// askedText is how many bytes of text count as another line of the log.
+const askedText = 512
+
 var errAskedMost = errors.New("this sandbox has asked for more than the log shall hold")
 
 // event takes in one event of the run. Its error keeps a command from running.
@@ -38,6 +41,9 @@ func (w *requests) event(e step.Event) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	entry := askEntry(e)
+	for _, text := range e.Attr {
+		w.written += len(text) / askedText
+	}
 	// What has run is always written down.
 	if w.written++; w.written > askedMost && entry.Kind != "ended" {
 		return errAskedMost

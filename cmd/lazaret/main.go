@@ -9,6 +9,9 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"lazaret/escalate"
+	"lazaret/launch"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
@@ -38,6 +41,13 @@ func (e *exitStatus) Error() string {
 
 func (e *exitStatus) Unwrap() error { return e.Err }
 
+// errAsked is a lazaret that a sandbox asked for, by way of another program: it
+// could answer the sandbox's own requests.
+var errAsked = &launch.RefusedError{
+	What: "lazaret is not run for a sandbox: it decides what sandboxes may do",
+	Do:   "run it yourself, in a terminal of your own",
+}
+
 // run is lazaret as a function: it never exits.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	d, err := newDeps()
@@ -48,6 +58,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 func (d *deps) run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if d.env(escalate.EnvMark) != "" {
+		return report(stderr, "lazaret", errAsked)
+	}
 	root := newRootCmd(d)
 	root.SetArgs(args)
 	root.SetIn(stdin)
