@@ -244,10 +244,13 @@ func (m *modes) end(dst []byte) []byte {
 		dst = m.kitty.undo(dst, true)
 		dst = m.undo(dst)
 		dst = append(dst, "\x1b[?1049l"...)
-	} else if m.region != [2]int{} || m.on(6) || m.on(69) {
+	} else if m.on(6) {
+		// Wherever the cursor is put, this moves it away again.
+		dst = append(m.undo(dst), "\x1b[999;1H"...)
+	} else if m.region != [2]int{} || m.on(69) {
 		// These move the cursor, which is to stay: it is where the person's
 		// shell goes on.
-		dst = append(dst, "\x1b[?6l\x1b7"...)
+		dst = append(dst, "\x1b7"...)
 		dst = m.undo(dst)
 		dst = append(dst, "\x1b8\x1b[m"...)
 	} else {

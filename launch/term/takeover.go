@@ -162,3 +162,20 @@ func (s *Session) settle(d time.Duration) (before []byte, ok bool) {
 	}
 	return before, false
 }
+
+// Drain throws away what the terminal at path still has to say to a program
+// that is done: it would stand as typed in the person's shell.
+func Drain(path string) error {
+	tty, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return fmt.Errorf("opening the terminal: %w", err)
+	}
+	defer tty.Close()
+	was, err := raw(tty)
+	if err != nil {
+		return fmt.Errorf("setting the terminal: %w", err)
+	}
+	s := Session{tty: tty}
+	s.settle(askFor)
+	return restore(tty, was)
+}

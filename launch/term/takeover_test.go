@@ -219,3 +219,20 @@ func TestCloseResets(t *testing.T) {
 	own := reopen(t, tty)
 	silent(t, own)
 }
+
+// What the person's shell prints next stands where the sandbox left off.
+func TestCloseKeepsTheCursor(t *testing.T) {
+	for _, end := range []string{"", "\x1b[1;10r\x1b[4;1H", "\x1b[?69h\x1b[2;9s\x1b[4;1H", "\x1b[?1049h\x1b[1;10r\x1b[5;5Hx"} {
+		w, tty := openWindow(t)
+		s, child := sandboxed(t, tty)
+		child.WriteString("one\r\ntwo\r\nthree\r\n" + end)
+		time.Sleep(50 * time.Millisecond)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		reopen(t, tty).WriteString("$ ")
+		if got := w.screen("$ "); !strings.Contains(got, "three") || !strings.HasSuffix(got, "cursor at (2,3)") {
+			t.Errorf("after %q: %q", end, got)
+		}
+	}
+}
