@@ -17,6 +17,7 @@ import (
 
 	"lazaret/escalate"
 	"lazaret/launch/podman"
+	"lazaret/launch/terminfo"
 	"lazaret/lock"
 	"lazaret/lock/config"
 	"lazaret/overlay"
@@ -46,6 +47,8 @@ type Host struct {
 	SELinux    bool
 	Terminal   bool // stdin and stdout are terminals
 	TermEnv    map[string]string
+	Terminfo   *terminfo.Entry // the terminal's description; nil where none was found
+	TermNotice string          // what is to be said of the terminal
 
 	// Environ is the person's environment where podman may see it (podman.Environ).
 	Environ []string
@@ -174,11 +177,6 @@ func Probe(f *lock.File, profile string, e Env) (Host, error) {
 	if h.Secrets, err = secrets(profile, needs.Env, e.LookupEnv); err != nil {
 		return Host{}, err
 	}
-	for _, k := range []string{"TERM", "COLORTERM", "TERM_PROGRAM", "NO_COLOR"} {
-		if v, ok := e.LookupEnv(k); ok {
-			h.TermEnv[k] = v
-		}
-	}
 	if h.DataRoot, err = dataRoot(needs.DataRoot, h); err != nil {
 		return Host{}, err
 	}
@@ -196,6 +194,7 @@ func Probe(f *lock.File, profile string, e Env) (Host, error) {
 		return Host{}, err
 	}
 	h.CommandPath = escalate.NewLookup(h.Path, h.reach(f.Profiles[profile]), h.Lazaret).Path
+	h.terminal(e)
 	shared := neighbours(filepath.Join(h.RuntimeDir, "lazaret"), Record{Workspace: h.Workspace}, false)
 	if h.Masked, err = masked(h.Workspace, shared); err != nil {
 		return Host{}, err

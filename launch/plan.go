@@ -100,6 +100,7 @@ func Resolve(f *lock.File, profile string, h Host, o Options) (*Plan, error) {
 	// What podman makes in /run depends on what it finds in the image.
 	r.fixed = append(r.fixed, podman.Mount{Kind: "tmpfs", Target: "/run", Size: "16m"})
 	r.base()
+	r.describe()
 	if err := r.network(); err != nil {
 		return nil, err
 	}
@@ -203,7 +204,7 @@ func (r *resolver) sandbox(pinned lock.PlatformImage, mounts []podman.Mount) err
 	if r.uplink != nil {
 		run.Network = "ns:" + late(netnsValue)
 	}
-	maps.Copy(run.Env, r.Host.TermEnv)
+	r.terminalEnv(run.Env, pinned)
 	if r.asks != nil {
 		run.Env["PATH"] = r.sandboxPath(pinned.Env)
 	}
@@ -226,6 +227,7 @@ func (r *resolver) sandbox(pinned lock.PlatformImage, mounts []podman.Mount) err
 		name = strings.TrimSuffix(name, "?")
 		if _, set := r.Host.Secrets[name]; set {
 			secrets[k] = name
+			delete(run.Env, k) // podman would take that, and not the file's
 		}
 	}
 	if len(secrets) > 0 {
