@@ -1,0 +1,76 @@
+// Package prompt asks the person at a terminal about the requests of a sandbox.
+// It is the only package that knows bubbletea. It shows, and passes on what the
+// person decided; it never runs anything, and whatever ends it without an
+// answer approves nothing.
+package prompt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"lazaret/escalate"
+)
+
+// Box is the sandbox, to be stopped while the person thinks after an abort.
+type Box interface {
+	// Suspend stops everything in it, and ends it where that fails.
+	Suspend(context.Context) error
+	Resume(context.Context) error
+	End(context.Context) error
+}
+
+// Options are what the prompt works on.
+type Options struct {
+	Desk escalate.Desk
+	Box  Box      // nil: an abort only shuts the channel
+	TTY  *os.File // the person's terminal, for nobody else meanwhile
+	// Environ says what the terminal can do: TERM, NO_COLOR, LANG and others.
+	Environ []string
+	By      string // who answers, for the audit log
+	Only    int    // the number of the only request to answer; 0: all
+}
+
+// Run asks about what waits until nothing does, or ctx ends.
+func Run(ctx context.Context, o Options) error {
+	m := model{
+		desk: o.Desk, box: o.Box, ctx: ctx, now: time.Now, by: o.By, only: o.Only,
+		after: func(d time.Duration, msg tea.Msg) tea.Cmd { return tea.Tick(d, func(time.Time) tea.Msg { return msg }) },
+		sym:   simple, focused: true, notify: notification(o.Environ),
+	}
+	if utf8Terminal(o.Environ) {
+		m.sym = fancy
+	}
+	p := tea.NewProgram(m, tea.WithInput(o.TTY), tea.WithOutput(o.TTY), tea.WithEnvironment(o.Environ), tea.WithoutSignalHandler())
+	stop := context.AfterFunc(ctx, func() { p.Send(endMsg{}) })
+	defer stop()
+	if _, err := p.Run(); err != nil && !errors.Is(err, tea.ErrProgramKilled) {
+		return fmt.Errorf("asking on the terminal: %w", err)
+	}
+	return nil
+}
+
+func lookup(environ []string, name string) string {
+	for i := len(environ) - 1; i >= 0; i-- {
+		if k, v, _ := strings.Cut(environ[i], "="); k == name {
+			return v
+		}
+	}
+	return ""
+}
+
+// utf8Terminal tells whether the terminal shows more than ASCII.
+func utf8Terminal(environ []string) bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := lookup(environ, name); v != "" {
+			v = strings.ToLower(v)
+			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
+		}
+	}
+	return false
+}
