@@ -197,8 +197,11 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 			stuck = e.Step
 		}
 	})
+	if !host.Terminal {
+		follow = append(follow, (&waits{d: d, talk: talk}).event)
+	}
 	status, err := plan.Run(ctx, launch.IO{
-		Stdin: stdin, Stdout: stdout, Stderr: stderr, Terminal: terminalPath, Clipboard: o.clipboard,
+		Stdin: stdin, Stdout: stdout, Stderr: stderr, Terminal: terminalPath, Clipboard: o.clipboard, Answer: d.answer,
 		Observe: func(e step.Event) error {
 			for _, f := range follow {
 				f(e)
