@@ -59,7 +59,6 @@ func (p Place) Import(ctx context.Context, r io.Reader, run, driver, program str
 		return p.unusable(err)
 	}
 	for name, rec := range in.Layers {
-		rec.Top = i.tops[name]
 		if err := writeJSON(notes, recordFile(name), rec); err != nil {
 			return err
 		}
@@ -100,7 +99,6 @@ func readHead(t *tar.Reader) (head, error) {
 type importer struct {
 	dir    *os.File
 	layers map[string]*os.File
-	tops   map[string]Top
 	head   head
 	// Directories get their times last: what is put into them changes those.
 	late []*tar.Header
@@ -115,7 +113,6 @@ func (i *importer) close() {
 }
 
 func (i *importer) all(t *tar.Reader) error {
-	i.tops = map[string]Top{}
 	for {
 		h, err := t.Next()
 		if err == io.EOF {
@@ -161,7 +158,6 @@ func (i *importer) entry(t *tar.Reader, h *tar.Header) error {
 		if h.Typeflag != tar.TypeDir {
 			return notArchive("a layer is no directory")
 		}
-		i.tops[layer] = Top{uint32(h.Mode) & 0o7777, uint32(h.Uid), uint32(h.Gid)}
 		if err := unix.Fchownat(fd(dir), "", h.Uid, h.Gid, unix.AT_EMPTY_PATH); err != nil {
 			return owners(err)
 		}

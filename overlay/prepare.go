@@ -102,7 +102,10 @@ func (b *builder) free(name string) (*os.File, error) {
 	for range 8 { // they can lie on one another
 		f, err := openDir(fd(b.dir), name, beneath)
 		switch {
-		case errors.Is(err, unix.ENOTCONN):
+		case isDead(f, err):
+			if f != nil {
+				f.Close()
+			}
 			if err := unmount(filepath.Join(self(b.dir), name)); err != nil {
 				return nil, refuse("run \"fusermount3 -u "+show(path)+"\"", "%s: a dead FUSE mount is in the way: %v", show(path), err)
 			}
@@ -118,6 +121,16 @@ func (b *builder) free(name string) (*os.File, error) {
 		return f, nil
 	}
 	return nil, refuse("run \"fusermount3 -u "+show(path)+"\"", "%s: a dead FUSE mount is in the way and does not go", show(path))
+}
+
+// isDead tells whether what was opened is a FUSE mount without its daemon.
+// Opening alone may not ask it.
+func isDead(f *os.File, err error) bool {
+	if err != nil {
+		return errors.Is(err, unix.ENOTCONN)
+	}
+	var st unix.Statfs_t
+	return errors.Is(unix.Fstatfs(fd(f), &st), unix.ENOTCONN)
 }
 
 func sameMount(a, b *os.File) (bool, error) {

@@ -79,6 +79,7 @@ func walkDir(dir *os.File, at, driver string, f func(node) error, depth int) err
 const (
 	whPrefix = ".wh."
 	whOpaque = ".wh..wh..opq"
+	whOpq    = ".wh..opq"
 )
 
 // look reads what a name in a layer stands for.
@@ -88,7 +89,7 @@ func look(dir *os.File, at, name, driver string) (n node, skip bool, err error) 
 		return n, false, err
 	}
 	if driver == Fuse && strings.HasPrefix(name, whPrefix) {
-		if strings.HasPrefix(name, whPrefix+whPrefix) {
+		if strings.HasPrefix(name, whPrefix+whPrefix) || name == whOpq {
 			return n, true, nil // a mark of the directory's
 		}
 		n.path, n.gone = at+strings.TrimPrefix(name, whPrefix), true
@@ -112,7 +113,7 @@ func isOpaque(n node, driver string) (bool, error) {
 			return false, err
 		}
 		defer sub.Close()
-		for _, mark := range []string{whOpaque, ".wh..opq"} {
+		for _, mark := range []string{whOpaque, whOpq} {
 			if _, err := lstat(sub, mark); err == nil {
 				return true, nil
 			}

@@ -111,7 +111,7 @@ func runDoctor(cmd *cobra.Command, d *deps, o launchOptions) error {
 	if err != nil {
 		return err
 	}
-	opts := launch.Options{ID: launch.NewID(), Started: time.Now(), Command: []string{launch.ProbePath, probeCommand}, Ephemeral: true, Helpers: helpers}
+	opts := launch.Options{ID: launch.NewID(), Started: time.Now(), Command: []string{launch.ProbePath, probeCommand}, Ephemeral: true, SkipSetup: true, Helpers: helpers}
 	// Resolved twice: what is to be tried depends on what the plan denies.
 	plan, err := launch.Resolve(locked.file, o.profile, host, opts)
 	if err != nil {

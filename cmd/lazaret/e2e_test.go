@@ -44,6 +44,8 @@ func TestEndToEnd(t *testing.T) {
 	p.Cmds["push-layout"] = cmdPushLayout
 	p.Cmds["push-shell"] = cmdPushShell
 	p.Cmds["push-newer"] = cmdPushNewer
+	p.Cmds["push-linked"] = cmdPushLinked
+	p.Cmds["evil-archive"] = cmdEvilArchive
 	p.Cmds["owner"] = cmdOwner
 	p.Cmds["waitfor"] = cmdWaitfor
 	testscript.Run(t, p)

@@ -270,6 +270,57 @@ func TestFaultFuse(t *testing.T) {
 	s.faults(before, []string{"overlay /root", "sandbox"})
 }
 
+// TestFaultSetup fails and kills around the set-up: what is kept is as it was
+// before, or all of the set-up is in it, and never a part.
+func TestFaultSetup(t *testing.T) {
+	needE2E(t)
+	s := newSandboxedWith(t, func(data string) string {
+		return strings.Replace(shellConfig(data), "persistent_dirs", `setup = ["[ -e /workspace/stamp ] || exit 0; cat /workspace/stamp >/root/stamp; cp /workspace/stamp /etc/stamp; rm -rf /root/d; mkdir /root/d; cp /workspace/stamp /root/d/"]
+persistent_dirs`, 1)
+	})
+	setupRecord := filepath.Join(filepath.Dir(s.ws), "data/.lazaret/state/shell/setup.json")
+	stamp := func(n int) {
+		if err := os.WriteFile(filepath.Join(s.ws, "stamp"), []byte(strconv.Itoa(n)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stamp(0)
+	os.Remove(setupRecord)
+	s.must("launch", "shell", "--", "true")
+	before := s.host()
+	n, kept := 0, "0"
+	for _, name := range []string{"setup.place", "setup.overlay /root", "setup", "setup.keep", "overlay /root"} {
+		for _, f := range []string{"fail:begin:", "kill:begin:", "kill:done:", "killall:begin:", "killall:done:"} {
+			n++
+			stamp(n)
+			os.Remove(setupRecord) // it is due
+			c, out := s.cmd([]string{faultVar + "=" + f + name}, "launch", "shell", "--", "true")
+			if err := c.Run(); err == nil {
+				t.Errorf("%s%s: it did not fail\n%s", f, name, out)
+			}
+			s.must("clean")
+			got := s.must("launch", "--skip-setup", "shell", "--", "sh", "-c", "cat /root/stamp /etc/stamp /root/d/stamp; echo; ls -A /root /root/d | wc -l")
+			all := func(v string) string { return v + v + v + "\n" }
+			if !strings.HasPrefix(got, all(kept)) && !strings.HasPrefix(got, all(strconv.Itoa(n))) {
+				t.Errorf("%s%s: half a set-up: %q, before %q", f, name, got, kept)
+			}
+			if strings.HasPrefix(got, all(strconv.Itoa(n))) {
+				kept = strconv.Itoa(n)
+			}
+			if _, err := os.Stat(setupRecord); err != nil {
+				s.must("launch", "shell", "--", "true")
+				kept = strconv.Itoa(n)
+			}
+			if diff := s.settled(before); diff != "" {
+				t.Errorf("%s%s: the host is not as it was\n%s", f, name, diff)
+			}
+		}
+	}
+	if n < 25 || kept == "0" {
+		t.Errorf("%d faults, %s kept", n, kept)
+	}
+}
+
 // faults makes each of the steps fail in every way.
 func (s *sandboxed) faults(before string, steps []string) {
 	t := s.t

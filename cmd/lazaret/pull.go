@@ -65,7 +65,7 @@ func (d *deps) pull(cmd *cobra.Command, l lockFile, profile string) error {
 	if err != nil {
 		return err
 	}
-	plan, err := launch.Resolve(l.file, profile, host, launch.Options{ID: launch.NewID(), Started: time.Now(), Ephemeral: true, Helpers: helpers})
+	plan, err := launch.Resolve(l.file, profile, host, launch.Options{ID: launch.NewID(), Started: time.Now(), Ephemeral: true, SkipSetup: true, Helpers: helpers})
 	if err != nil {
 		return err
 	}
