@@ -310,7 +310,7 @@ func (o Cable) boxEnd(mtu int, six bool) error {
 		if via.Is6() {
 			family, zero = unix.AF_INET6, net.IPv6zero
 		}
-		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Family: family, Gw: via.AsSlice(),
+		if err := netlink.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Family: family, Gw: via.AsSlice(),
 			Dst: &net.IPNet{IP: zero, Mask: net.CIDRMask(0, via.BitLen())}}); err != nil {
 			return fmt.Errorf("adding the route to the router: %w", err)
 		}
@@ -332,7 +332,7 @@ func addresses(link netlink.Link, six bool, four, sixth netip.Addr) error {
 		if a.Is4() {
 			addr.Flags = 0
 		}
-		if err := netlink.AddrAdd(link, addr); err != nil {
+		if err := netlink.AddrReplace(link, addr); err != nil {
 			return fmt.Errorf("adding address %s: %w", a, err)
 		}
 	}

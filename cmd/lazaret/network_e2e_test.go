@@ -336,14 +336,25 @@ func TestEndToEndSidecarDies(t *testing.T) {
 }
 
 // TestEndToEndTwoSandboxes: they do not get in each other's way, and a port that
-// somebody has is refused before a sandbox starts.
+// somebody has is refused before a sandbox starts. The set-up before one of them
+// has the same network as its session.
 func TestEndToEndTwoSandboxes(t *testing.T) {
 	needE2E(t)
-	n := newNetworked(t, "default_allow = [\"192.0.2.0/24\"]\ndefault_deny = []\n", `ports = ["18456"]`)
+	n := newNetworked(t, "default_allow = [\"192.0.2.0/24\"]\ndefault_deny = []\n", `ports = ["18456"]
+persistent_dirs = ["/root"]
+setup = ["! [ -e /workspace/lazaret-probe ] || echo tcp 192.0.2.1:80 | /workspace/lazaret-probe >/root/probed"]`)
 	before := n.host()
+	if err := os.Remove(filepath.Join(filepath.Dir(n.ws), "data/.lazaret/state/shell/setup.json")); err != nil {
+		t.Fatal(err)
+	}
 	p := n.launch()
+	defer func() {
+		if got, err := os.ReadFile(filepath.Join(filepath.Dir(n.ws), "data/shell/root_changes/probed")); err != nil || !strings.Contains(string(got), "tcp 192.0.2.1:80: works") {
+			t.Errorf("the set-up had no network: %q, %v", got, err)
+		}
+	}()
 	p.wants("tcp 192.0.2.1:80 = works", "tcp 198.51.100.1:80 = refused")
-	c, out := n.cmd(nil, "launch", "shell", "--", "true")
+	c, out := n.cmd(nil, "launch", "--ephemeral", "--skip-setup", "shell", "--", "true")
 	c.Run()
 	if c.ProcessState.ExitCode() != exitLazaret || !strings.Contains(out.String(), "port 18456 of this machine is taken") {
 		t.Errorf("a second sandbox with the same port: status %d\n%s", c.ProcessState.ExitCode(), out)
