@@ -32,23 +32,8 @@ type State struct {
 // Leads looks at where a profile's mounts lead and where its state lies. It
 // changes nothing, and needs neither podman nor runsc.
 func Leads(f *lock.File, profile string, e Env) ([]Lead, State, error) {
-	needs, err := f.Needs(profile)
+	h, err := probeMounts(f, profile, e)
 	if err != nil {
-		return nil, State{}, err
-	}
-	h := Host{Home: e.Getenv("HOME"), RuntimeDir: e.Getenv("XDG_RUNTIME_DIR")}
-	if h.Workspace, err = workspace(e.Workspace, h.Home); err != nil {
-		return nil, State{}, err
-	}
-	h.ownDirs(e)
-	if err := h.checkOwnDirs(); err != nil {
-		return nil, State{}, err
-	}
-	if h.DataRoot, err = dataRoot(needs.DataRoot, h); err != nil {
-		return nil, State{}, err
-	}
-	h.ProfileDir = filepath.Join(h.DataRoot, stateName(f.Profiles[profile].State, profile, h.Workspace))
-	if h.Sources, err = sources(needs, profile, h); err != nil {
 		return nil, State{}, err
 	}
 	if f.Profiles[profile].Git.Mode != "none" {
@@ -58,6 +43,28 @@ func Leads(f *lock.File, profile string, e Env) ([]Lead, State, error) {
 		gitSources(h.Sources, h.Git.Repo)
 	}
 	return h.Leads(f, profile), h.State(f, profile), nil
+}
+
+// probeMounts looks at no more than where a profile's mounts lead.
+func probeMounts(f *lock.File, profile string, e Env) (Host, error) {
+	needs, err := f.Needs(profile)
+	if err != nil {
+		return Host{}, err
+	}
+	h := Host{Home: e.Getenv("HOME"), RuntimeDir: e.Getenv("XDG_RUNTIME_DIR")}
+	if h.Workspace, err = workspace(e.Workspace, h.Home); err != nil {
+		return Host{}, err
+	}
+	h.ownDirs(e)
+	if err := h.checkOwnDirs(); err != nil {
+		return Host{}, err
+	}
+	if h.DataRoot, err = dataRoot(needs.DataRoot, h); err != nil {
+		return Host{}, err
+	}
+	h.ProfileDir = filepath.Join(h.DataRoot, stateName(f.Profiles[profile].State, profile, h.Workspace))
+	h.Sources, err = sources(needs, profile, h)
+	return h, err
 }
 
 // Leads is where the profile's mounts lead, of what Probe found.

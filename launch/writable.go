@@ -30,24 +30,9 @@ func writable(profile lock.Profile, h Host) []string {
 
 // WritableOf finds what Writable lists for a profile that is not launched.
 func WritableOf(f *lock.File, profile string, e Env) ([]string, error) {
-	needs, err := f.Needs(profile)
+	h, err := probeMounts(f, profile, e)
 	if err != nil {
 		return nil, err
 	}
-	h := Host{Home: e.Getenv("HOME"), RuntimeDir: e.Getenv("XDG_RUNTIME_DIR")}
-	if h.Workspace, err = workspace(e.Workspace, h.Home); err != nil {
-		return nil, err
-	}
-	h.ownDirs(e)
-	if h.DataRoot, err = dataRoot(needs.DataRoot, h); err != nil {
-		return nil, err
-	}
-	if h.Sources, err = sources(needs, profile, h); err != nil {
-		return nil, err
-	}
-	p, err := f.Profile(profile)
-	if err != nil {
-		return nil, err
-	}
-	return writable(p, h), nil
+	return writable(f.Profiles[profile], h), nil
 }

@@ -42,7 +42,7 @@ It exits 0 where there is nothing but notes, 4 where something was found or not
 everything could be looked at. A launch does the same at its end.
 
 --fix renames what was found to NAME` + guard.AsideSuffix + ` and takes setuid bits off,
-asking for each; it removes nothing. --accept says that what is there is yours,
+asking for each; it removes nothing, and is refused while a sandbox runs here. --accept says that what is there is yours,
 and is not told again.`,
 		Example: `  lazaret guard
   lazaret guard --fix
@@ -294,6 +294,14 @@ func (d *deps) fixAll(cmd *cobra.Command, l look, o guardOptions) (look, error) 
 	list := guard.Collapse(l.found)
 	list = slices.DeleteFunc(list, func(f guard.Finding) bool { return f.Severity == guard.Note || f.Repair == guard.NoRepair })
 	guard.Order(list)
+	if o.yes {
+		// Where nothing is known of before, only the person knows what is theirs.
+		n := len(list)
+		list = slices.DeleteFunc(list, func(f guard.Finding) bool { return f.State == guard.Present && f.Repair == guard.Aside })
+		if n > len(list) {
+			fmt.Fprintln(out, "not known to be a sandbox's, so left as it is; without --yes you are asked for each")
+		}
+	}
 	stdin, _, _ := files(cmd)
 	ask := !o.yes
 	if ask && len(list) > 0 && (stdin == nil || !term.IsTerminal(int(stdin.Fd()))) {

@@ -27,7 +27,6 @@ type sentry struct {
 	beside bool // another sandbox of the workspace runs
 
 	ready   chan struct{} // closed when the look before is done
-	err     error         // of that
 	record  guard.Record
 	earlier []guard.Finding // told at the end of an earlier session, and still there
 
@@ -55,12 +54,12 @@ func (d *deps) watchWorkspace(ctx context.Context, p *launch.Plan, reads bool, t
 	}
 	go func() {
 		defer close(s.ready)
-		s.err = s.before(ctx, old)
+		s.before(ctx, old)
 	}()
 	return s, nil
 }
 
-func (s *sentry) before(ctx context.Context, old *guard.Record) error {
+func (s *sentry) before(ctx context.Context, old *guard.Record) {
 	now := guard.Scan(ctx, guard.Options{Roots: s.roots, Limits: sentryLimits, Now: time.Now()})
 	if old != nil && s.beside {
 		s.record = old.Join(now)
@@ -68,7 +67,6 @@ func (s *sentry) before(ctx context.Context, old *guard.Record) error {
 		s.record = guard.Begin(old, s.d.cwd, now)
 	}
 	s.earlier = s.record.Told
-	return s.store.Put(s.record)
 }
 
 // event joins the look before the sandbox, and watches while it runs.
@@ -84,8 +82,9 @@ func (s *sentry) event(e step.Event) {
 }
 
 func (s *sentry) begin() {
-	if s.err != nil {
-		s.tell(fmt.Sprintf("what the sandbox leaves will not be looked at: %v", s.err))
+	// Not before: a launch that fails on its way has changed nothing.
+	if err := s.store.Put(s.record); err != nil {
+		s.tell(fmt.Sprintf("what the sandbox leaves will not be looked at: %v", err))
 		return
 	}
 	if n := worth(s.earlier); n > 0 {
@@ -182,13 +181,8 @@ const leftMost = 5
 // end looks at what the sandbox left, and tells the worst of it.
 func (s *sentry) end(ctx context.Context) {
 	<-s.ready
-	if s.err != nil {
-		return // it was told
-	}
-	if s.stop == nil { // no sandbox ran
-		s.record.Open = s.beside
-		s.put(s.record)
-		return
+	if s.stop == nil {
+		return // no sandbox ran
 	}
 	s.stop()
 	now := guard.Scan(ctx, guard.Options{Roots: s.roots, Limits: sentryLimits, Now: time.Now()})

@@ -27,7 +27,7 @@ func (w *walker) refs(fd int, at, name string, depth int) {
 		case unix.DT_LNK:
 			w.gitLink(fd, here, e.name)
 		case unix.DT_DIR:
-			if oddRef(e.name) {
+			if oddRef(e.name) && !inLogs(name) {
 				w.oddRef(here, path.Join(name, e.name))
 			}
 			w.within(fd, e, here, func(fd int) { w.refs(fd, here, path.Join(name, e.name), depth+1) })
@@ -35,7 +35,7 @@ func (w *walker) refs(fd int, at, name string, depth int) {
 			switch {
 			case strings.HasSuffix(e.name, ".lock"):
 				w.leftLock(here)
-			case oddRef(e.name):
+			case oddRef(e.name) && !inLogs(name):
 				w.oddRef(here, path.Join(name, e.name))
 			case strings.HasPrefix(name, "refs/replace"):
 				w.replaces(here, path.Join(name, e.name))
@@ -45,6 +45,9 @@ func (w *walker) refs(fd int, at, name string, depth int) {
 		}
 	}
 }
+
+// inLogs tells whether a directory is of the logs, which repeat the refs' names.
+func inLogs(name string) bool { return name == "logs" || strings.HasPrefix(name, "logs/") }
 
 func (w *walker) oddRef(at, name string) {
 	w.add(Finding{Kind: Ref, Severity: Warning, Path: Name(at), What: Name(name),
