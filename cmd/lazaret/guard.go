@@ -266,19 +266,28 @@ func (l look) json(w io.Writer) error {
 		Path string `json:"path"`
 		Root string `json:"root"`
 		What string `json:"what,omitempty"`
+		Why  string `json:"why"`
+	}
+	type gap struct {
+		Root string `json:"root"`
+		Path string `json:"path"`
+		Why  string `json:"why"`
 	}
 	v := struct {
-		Workspace string      `json:"workspace"`
-		Since     *time.Time  `json:"since,omitempty"`
-		Complete  bool        `json:"complete"`
-		Findings  []found     `json:"findings"`
-		Gaps      []guard.Gap `json:"gaps,omitempty"`
-	}{Workspace: config.Show(l.ws), Complete: len(l.now.Gaps) == 0, Findings: []found{}, Gaps: l.now.Gaps}
+		Workspace string     `json:"workspace"`
+		Since     *time.Time `json:"since,omitempty"`
+		Complete  bool       `json:"complete"`
+		Findings  []found    `json:"findings"`
+		Gaps      []gap      `json:"gaps,omitempty"`
+	}{Workspace: config.Show(l.ws), Complete: len(l.now.Gaps) == 0, Findings: []found{}}
 	if l.record != nil {
 		v.Since = &l.record.Since
 	}
 	for _, f := range l.found {
-		v.Findings = append(v.Findings, found{f, config.Show(string(f.Path)), config.Show(string(f.Root)), config.Show(string(f.What))})
+		v.Findings = append(v.Findings, found{f, config.Show(string(f.Path)), config.Show(string(f.Root)), config.Show(string(f.What)), config.Show(f.Why)})
+	}
+	for _, g := range l.now.Gaps {
+		v.Gaps = append(v.Gaps, gap{config.Show(string(g.Root)), config.Show(string(g.Path)), config.Show(g.Why)})
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

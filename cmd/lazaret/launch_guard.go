@@ -32,8 +32,9 @@ type sentry struct {
 
 	stop func() // ends the watch
 
-	mu   sync.Mutex
-	told map[string]bool
+	// Of the watch, and after its end.
+	told     map[string]bool
+	stripped int
 }
 
 // The end of a launch waits this long at most for each look.
@@ -119,12 +120,10 @@ func (s *sentry) live(now guard.Snapshot) {
 			continue
 		}
 		line := l.line(f)
-		s.mu.Lock()
 		n, known := len(s.told), s.told[line]
 		if !known && n <= liveMost {
 			s.told[line] = true
 		}
-		s.mu.Unlock()
 		switch {
 		case known || n > liveMost:
 		case n == liveMost:
@@ -137,11 +136,18 @@ func (s *sentry) live(now guard.Snapshot) {
 
 // fresh are the findings that no earlier sandbox left.
 func (s *sentry) fresh(found []guard.Finding) []guard.Finding {
-	return slices.DeleteFunc(guard.Collapse(found), func(f guard.Finding) bool {
-		return slices.ContainsFunc(guard.Collapse(s.earlier), func(e guard.Finding) bool {
-			return e.Kind == f.Kind && e.Root == f.Root && e.Path == f.Path && e.What == f.What && e.Digest == f.Digest && e.Files == f.Files
-		})
-	})
+	type same struct {
+		kind             guard.Kind
+		root, path, what guard.Name
+		digest           string
+		files            int
+	}
+	of := func(f guard.Finding) same { return same{f.Kind, f.Root, f.Path, f.What, f.Digest, f.Files} }
+	earlier := map[same]bool{}
+	for _, f := range guard.Collapse(s.earlier) {
+		earlier[of(f)] = true
+	}
+	return slices.DeleteFunc(guard.Collapse(found), func(f guard.Finding) bool { return earlier[of(f)] })
 }
 
 // strip takes the setuid bits off what a sandbox made a setuid file, and says
@@ -159,8 +165,12 @@ func (s *sentry) strip(found []guard.Finding) (done []guard.Finding) {
 			continue // told at the end
 		}
 		done = append(done, f)
-		l := look{ws: s.d.cwd}
-		s.tell(l.line(f) + ": the bits are taken off")
+		switch s.stripped++; {
+		case s.stripped < liveMost:
+			s.tell(look{ws: s.d.cwd}.line(f) + ": the bits are taken off")
+		case s.stripped == liveMost:
+			s.tell("the sandbox makes more setuid files: the bits are taken off each")
+		}
 	}
 	return done
 }

@@ -357,6 +357,10 @@ func (w *walker) leftLock(at string) {
 // gitConfig looks at a file of git's settings. It is read as git does, through
 // links that stay in the root.
 func (w *walker) gitConfig(at, gitDir, work string, depth int) {
+	if w.configs[at] {
+		return
+	}
+	w.configs[at] = true
 	data, digest, err := w.readIn(at)
 	if err != nil {
 		if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EXDEV) { // that one is told of as a link
@@ -373,6 +377,9 @@ func (w *walker) gitConfig(at, gitDir, work string, depth int) {
 			Why: "git cannot read it, and neither can this"})
 	}
 	for _, s := range settings {
+		if w.stop(at) {
+			return
+		}
 		if credential(s) {
 			w.add(Finding{Kind: Credentials, Severity: Note, Path: Name(at), What: Name(secretValue.ReplaceAllString(s.key(), "://…@")),
 				Why: "it holds credentials, and a sandbox that sees this file can read them"})
@@ -398,7 +405,8 @@ func (w *walker) setting(s setting, at, gitDir, work string, depth int) {
 	w.add(Finding{Kind: GitConfig, Severity: severity, Path: Name(at), What: said(s), Why: why, Live: s.name == "fsmonitor"})
 	switch {
 	case s.name == "hookspath":
-		if rel, ok := w.below(work, s.value); ok {
+		if rel, ok := w.below(work, s.value); ok && !w.hooked[rel] {
+			w.hooked[rel] = true
 			if fd, err := w.openIn(rel, unix.O_RDONLY|unix.O_DIRECTORY); err == nil {
 				defer unix.Close(fd)
 				w.hooks(fd, rel)
@@ -418,7 +426,12 @@ func (w *walker) setting(s setting, at, gitDir, work string, depth int) {
 			if !ok || rel == "" {
 				continue
 			}
-			if _, digest, err := w.readIn(rel); err == nil {
+			digest, known := w.digests[rel]
+			if !known {
+				_, digest, _ = w.readIn(rel)
+				w.digests[rel] = digest
+			}
+			if digest != "" {
 				w.add(Finding{Kind: Program, Severity: Danger, Path: Name(rel), What: Name(s.key()), Digest: digest,
 					Why: why + ", through a setting of " + at})
 			}

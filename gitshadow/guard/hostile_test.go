@@ -103,7 +103,16 @@ func TestHostileTrees(t *testing.T) {
 		}
 	})
 	t.Run("includes in a circle", func(t *testing.T) {
-		look(t, tree(t, repo("s/.git", "[include]\n\tpath = config\n\tpath = ../../c\n")), limits)
+		// Each time, all of them again: that would never end.
+		look(t, tree(t, repo("s/.git", "[include]\n"+strings.Repeat("\tpath = config\n\tpath = ../../c\n", 1000))), limits)
+	})
+	t.Run("settings that name much", func(t *testing.T) {
+		dir := tree(t, repo("s/.git", strings.Repeat("\tfsmonitor = ../big ../big ../big ../big\n\thooksPath = ../h\n", 10000)))
+		grow(t, dir, map[string]string{"big": "x", "h/": ""})
+		if err := os.Truncate(dir+"/big", 1<<30); err != nil {
+			t.Fatal(err)
+		}
+		look(t, dir, limits)
 	})
 	t.Run("a directory nobody may read", func(t *testing.T) {
 		if os.Getuid() == 0 {

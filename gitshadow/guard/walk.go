@@ -52,7 +52,8 @@ func Scan(ctx context.Context, o Options) Snapshot {
 	s := Snapshot{Taken: o.Now, Findings: []Finding{}}
 	for _, root := range outermost(o.Roots) {
 		s.Roots = append(s.Roots, Name(root))
-		w := &walker{ctx: ctx, o: o, root: root, out: &s, visited: map[inode]bool{}}
+		w := &walker{ctx: ctx, o: o, root: root, out: &s, visited: map[inode]bool{},
+			configs: map[string]bool{}, hooked: map[string]bool{}, digests: map[string]string{}}
 		w.start()
 	}
 	slices.SortFunc(s.Findings, compare)
@@ -90,6 +91,9 @@ type walker struct {
 	open    bool // other users can get to the root
 	visited map[inode]bool
 	stopped bool
+	// What settings of git name is looked at once, however often they do.
+	configs, hooked map[string]bool
+	digests         map[string]string // of programs; "" for none
 }
 
 // where is where in the tree a directory is, as the rules see it.
