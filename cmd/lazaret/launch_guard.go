@@ -217,6 +217,10 @@ func (s *sentry) summary(found []guard.Finding, gaps []guard.Gap) {
 	if len(gaps) > 0 {
 		fmt.Fprintf(s.talk, "lazaret: warning: what the sandbox left could not all be looked at: %s: %s\n", config.Show(l.path(gaps[0].Root, gaps[0].Path)), config.Show(gaps[0].Why))
 	}
+	if s.stripped > 0 {
+		// Said before, where a screen of the sandbox may have covered it.
+		fmt.Fprintf(s.talk, "lazaret: note: setuid bits were taken off %s that the sandbox had set them on\n", count(s.stripped, "file"))
+	}
 	if len(found) == 0 {
 		return
 	}
