@@ -26,6 +26,9 @@ type sentry struct {
 	store  guard.Store
 	beside bool // another sandbox of the workspace runs
 
+	watcher *guard.Watcher
+	deaf    error // why there is none
+
 	ready   chan struct{} // closed when the look before is done
 	record  guard.Record
 	earlier []guard.Finding // told at the end of an earlier session, and still there
@@ -61,7 +64,13 @@ func (d *deps) watchWorkspace(ctx context.Context, p *launch.Plan, reads bool, t
 }
 
 func (s *sentry) before(ctx context.Context, old *guard.Record) {
-	now := guard.Scan(ctx, guard.Options{Roots: s.roots, Limits: sentryLimits, Now: time.Now()})
+	w, err := guard.NewWatcher(guard.Options{Roots: s.roots, Limits: sentryLimits})
+	var now guard.Snapshot
+	if err == nil {
+		s.watcher, now = w, w.Look(ctx)
+	} else { // the person's bound of watches
+		s.deaf, now = err, guard.Scan(ctx, guard.Options{Roots: s.roots, Limits: sentryLimits, Now: time.Now()})
+	}
 	if old != nil && s.beside {
 		s.record = old.Join(now)
 	} else {
@@ -101,9 +110,11 @@ func (s *sentry) begin() {
 	s.stop = sync.OnceFunc(func() { cancel(); <-ended })
 	go func() {
 		defer close(ended)
-		if err := guard.Watch(ctx, guard.Options{Roots: s.roots, Limits: sentryLimits}, s.live); err != nil {
-			s.tell(fmt.Sprintf("what tools of this machine act upon is looked for at the end only: %v", err))
+		if s.deaf == nil {
+			s.watcher.Run(ctx, s.live)
+			return
 		}
+		s.tell(fmt.Sprintf("what tools of this machine act upon is looked for at the end only: %v", s.deaf))
 	}()
 }
 
@@ -191,6 +202,9 @@ const leftMost = 5
 // end looks at what the sandbox left, and tells the worst of it.
 func (s *sentry) end(ctx context.Context) {
 	<-s.ready
+	if s.watcher != nil {
+		defer s.watcher.Close()
+	}
 	if s.stop == nil {
 		return // no sandbox ran
 	}

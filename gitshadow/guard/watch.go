@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -12,34 +11,50 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch looks again whenever something is written that a tool may act upon,
-// until ctx ends, and calls found with everything that was found then. Every
+// Watcher looks at directories and hears of what is written there. Every
 // directory is watched up to a bound; what is beyond it is looked at now and
 // then. Looking never takes more than a part of the time, whatever a sandbox
 // does.
-func Watch(ctx context.Context, o Options, found func(Snapshot)) error {
+type Watcher struct {
+	o    Options
+	n    *notify
+	took time.Duration // by the last look
+}
+
+// NewWatcher makes a Watcher, to be closed.
+func NewWatcher(o Options) (*Watcher, error) {
 	if o.Limits == (Limits{}) {
 		o.Limits = DefaultLimits
 	}
 	n, err := newNotify()
 	if err != nil {
-		return fmt.Errorf("watching: %w", err)
+		return nil, fmt.Errorf("watching: %w", err)
 	}
-	defer n.close()
 	o.directory = n.add
-	go n.run(ctx)
-	for {
-		n.begin()
-		start := time.Now()
-		o.Now = start
-		s := Scan(ctx, o)
-		if ctx.Err() != nil {
-			return nil
-		}
-		found(s)
-		took := time.Since(start)
-		if !n.wait(ctx, took) {
-			return nil
+	go n.run()
+	return &Watcher{o: o, n: n}, nil
+}
+
+// Close ends the watch.
+func (w *Watcher) Close() { w.n.close() }
+
+// Look looks once, and from then on hears of what is written.
+func (w *Watcher) Look(ctx context.Context) Snapshot {
+	w.n.begin()
+	w.o.Now = time.Now()
+	s := Scan(ctx, w.o)
+	w.took = time.Since(w.o.Now)
+	return s
+}
+
+// Run looks again whenever something is written that a tool may act upon, until
+// ctx ends, and calls found with everything that was found then. It follows on a
+// Look; what was written between the two was not the sandbox's.
+func (w *Watcher) Run(ctx context.Context, found func(Snapshot)) {
+	w.n.forget()
+	for w.n.wait(ctx, w.took) {
+		if s := w.Look(ctx); ctx.Err() == nil {
+			found(s)
 		}
 	}
 }
@@ -79,6 +94,10 @@ func (n *notify) close() { n.f.Close() }
 
 func (n *notify) begin() {
 	n.full = false
+	n.forget()
+}
+
+func (n *notify) forget() {
 	select {
 	case <-n.changed:
 	default:
@@ -112,11 +131,11 @@ func (n *notify) add(fd int, acts bool) {
 }
 
 // run reads events until the instance is closed.
-func (n *notify) run(ctx context.Context) {
+func (n *notify) run() {
 	buf := make([]byte, 64<<10)
-	for ctx.Err() == nil {
+	for {
 		k, err := n.f.Read(buf)
-		if errors.Is(err, os.ErrClosed) || k <= 0 {
+		if err != nil || k <= 0 {
 			return
 		}
 		if n.matter(buf[:k]) {
