@@ -172,10 +172,10 @@ func oddURL(u string) bool {
 	return scp && strings.Contains(host, "@-")
 }
 
-// secretValue is a url with a password, or a header that carries one.
+// secretValue is a url with a password, or with what may be a token.
 var (
-	secretValue = regexp.MustCompile(`(?i)://[^/@\s]*:[^/@\s]+@|://(?:gh[pousr]_|github_pat_|glpat-)[^/@\s]+@`)
-	secretKey   = regexp.MustCompile(`(?i)^http\.(.*\.)?extraheader$|password$|token$`)
+	secretValue = regexp.MustCompile(`(?i)://[^/@\s]*:[^/@\s]+@|https?://[^/@\s]+@`)
+	secretKey   = regexp.MustCompile(`(?i)^http\.(.*\.)?extraheader$|pass$|password$|token$|secret$`)
 )
 
 // credential tells whether a setting holds a secret that a sandbox which sees
