@@ -88,16 +88,13 @@ func nextStep(command string, status int, err error) string {
 	case errors.As(err, &program):
 		return helpWith(filepath.Base(program.Argv[0]))
 	}
-	return `run it again; if it stays, report it with what "lazaret version" and "podman info" print`
+	return `see what "lazaret doctor" finds; if it finds nothing, report this with what "lazaret version" prints`
 }
 
 // helpWith says how to find out what is wrong with a program that lazaret runs.
 func helpWith(program string) string {
-	switch program {
-	case "podman":
-		return `see whether "podman info" and "podman run --rm hello-world" work; docs/troubleshooting.md has the usual causes`
-	case "runsc":
-		return `see whether "runsc --version" works; docs/troubleshooting.md has the usual causes`
+	if slices.Contains([]string{"podman", "runsc", "runc", "crun", "unshare", "nsenter", "fuse-overlayfs"}, program) {
+		return `see what "lazaret doctor" finds`
 	}
 	return "see what " + config.Show(program) + " says when you run it yourself"
 }
