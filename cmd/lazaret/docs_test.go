@@ -93,28 +93,29 @@ func TestDocsLinks(t *testing.T) {
 	}
 }
 
-// code gives what stands in a document as code: spans, and the lines of blocks
-// up to what a second column says about them.
-func code(text string) (out []string) {
+// code gives what stands in a document as code: spans, which may name a command
+// without all that it takes, and the lines of blocks, whole commands, up to what a
+// second column says about them.
+func code(text string) (spans, blocks []string) {
 	for _, m := range fenceForm.FindAllStringSubmatch(text, -1) {
 		for line := range strings.Lines(m[2]) {
 			if m[1] == "console" && !strings.HasPrefix(line, "$ ") {
 				continue // what it prints
 			}
-			out = append(out, firstColumn(strings.TrimPrefix(line, "$ ")))
+			blocks = append(blocks, firstColumn(strings.TrimPrefix(line, "$ ")))
 		}
 	}
 	text = fenceForm.ReplaceAllString(text, "")
 	for line := range strings.Lines(text) {
 		if block, ok := strings.CutPrefix(line, "    "); ok {
-			out = append(out, firstColumn(block))
+			blocks = append(blocks, firstColumn(block))
 			continue
 		}
 		for _, m := range spanForm.FindAllStringSubmatch(line, -1) {
-			out = append(out, m[1])
+			spans = append(spans, m[1])
 		}
 	}
-	return out
+	return spans, blocks
 }
 
 func firstColumn(line string) string {
@@ -124,8 +125,8 @@ func firstColumn(line string) string {
 }
 
 // checkCommand finds what is wrong with the words after "lazaret" in a text.
-// Words in capitals, and dots, stand for something.
-func checkCommand(words string) error {
+// Dots stand for something. What is whole has all the arguments it takes.
+func checkCommand(words string, whole bool) error {
 	words, _, _ = strings.Cut(words, " …")
 	if strings.Count(words, "'") == 1 { // the other one is behind what ended the words
 		words, _, _ = strings.Cut(words, "'")
@@ -145,7 +146,10 @@ func checkCommand(words string) error {
 		return fmt.Errorf("there is no command %s", rest[0])
 	}
 	found.InitDefaultHelpFlag()
-	return found.ParseFlags(rest)
+	if err := found.ParseFlags(rest); err != nil || !whole {
+		return err
+	}
+	return found.ValidateArgs(found.Flags().Args())
 }
 
 // TestDocsCommands: every command and every flag that a document names is one.
@@ -153,10 +157,11 @@ func TestDocsCommands(t *testing.T) {
 	known := allFlags()
 	commands := 0
 	for name, text := range markdown(t) {
-		for _, c := range code(text) {
+		spans, blocks := code(text)
+		for i, c := range slices.Concat(spans, blocks) {
 			for _, m := range commandForm.FindAllStringSubmatch(c, -1) {
 				commands++
-				if err := checkCommand(m[1]); err != nil {
+				if err := checkCommand(m[1], i >= len(spans)); err != nil {
 					t.Errorf("%s: lazaret %s: %v", name, m[1], err)
 				}
 			}
@@ -220,7 +225,7 @@ func TestHintsNameCommands(t *testing.T) {
 					hints++
 					words := strings.NewReplacer("%s", "X", "%q", "X", "…", "X").Replace(m[1])
 					first, _, _ := strings.Cut(words, " ")
-					if err := checkCommand(words); err != nil && !slices.Contains(coming, first) {
+					if err := checkCommand(words, false); err != nil && !slices.Contains(coming, first) {
 						t.Errorf("%s: %q: %v", set.Position(lit.Pos()), m[1], err)
 					}
 				}
@@ -240,23 +245,27 @@ var coming = []string{"approve", "state", "attach", "resume"}
 func TestDocsChecksCatch(t *testing.T) {
 	for _, tt := range []struct {
 		words string
+		whole bool
 		bad   bool
 	}{
-		{"lock --check", false},
-		{"launch PROFILE -- true", false},
-		{"trust show", false},
-		{"lok", true},
-		{"lock --chekc", true},
-		{"config shwo", true},
-		{"completion bash", false},
-		{"clean --all", true},
+		{"lock --check", true, false},
+		{"launch PROFILE -- true", true, false},
+		{"trust show", true, false},
+		{"lok", false, true},
+		{"lock --chekc", false, true},
+		{"config shwo", false, true},
+		{"completion bash", true, false},
+		{"clean --all", false, true},
+		{"exec", false, false},
+		{"exec", true, true},
 	} {
-		if err := checkCommand(tt.words); (err != nil) != tt.bad {
+		if err := checkCommand(tt.words, tt.whole); (err != nil) != tt.bad {
 			t.Errorf("lazaret %s: %v", tt.words, err)
 		}
 	}
 	text := "Run `lazaret x` or\n\n    lazaret y    lazaret z\n\n```console\n$ lazaret a\nlazaret b\n```\n"
-	if got := strings.Join(code(text), "; "); got != "lazaret a; lazaret x; lazaret y" {
+	spans, blocks := code(text)
+	if got := strings.Join(spans, "; ") + "|" + strings.Join(blocks, "; "); got != "lazaret x|lazaret a; lazaret y" {
 		t.Errorf("code is %q", got)
 	}
 	if got := anchors("# What you need\n## [storage]\n"); !slices.Equal(got, []string{"what-you-need", "storage"}) {
