@@ -12,7 +12,7 @@ import (
 
 // hostGit is git for a repository of the host's.
 func hostGit(program string, r Repo) Git {
-	g := Git{Program: program, GitDir: r.GitDir, WorkTree: r.Workspace}
+	g := Git{Program: program, GitDir: r.GitDir, WorkTree: r.Workspace, Memory: gitMemory}
 	// Who moved a ref is written to its log.
 	g.Env = []string{"GIT_COMMITTER_NAME=lazaret", "GIT_COMMITTER_EMAIL=lazaret@localhost"}
 	return g

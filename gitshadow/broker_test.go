@@ -52,7 +52,7 @@ printf '#!/bin/sh\n' >.git/hooks/pre-commit
 			t.Fatal(err)
 		}
 	}
-	if err := w.store.Begin(Origin{Run: testRun, Profile: "claude", Branch: branch, Repo: repo}); err != nil {
+	if err := w.store.Begin(Origin{Run: testRun, Profile: "claude", Mode: Quarantine, Branch: branch, Repo: repo}); err != nil {
 		t.Fatal(err)
 	}
 	sh(t, w.live, `for d in objects refs logs; do ln -s '`+w.store.Dir+`'/$d .; done; cp '`+repo.CommonDir+`'/config .; echo 'ref: `+branch+`' >HEAD; mkdir '`+w.work+`'

@@ -98,7 +98,7 @@ var pins = []string{
 	"protocol.http.allow=never", "protocol.https.allow=never", "protocol.ext.allow=never",
 	"fetch.prune=false", "fetch.pruneTags=false", "fetch.writeCommitGraph=false", "fetch.recurseSubmodules=false", "transfer.bundleURI=false",
 	"submodule.recurse=false", "diff.ignoreSubmodules=all", "diff.submodule=short", "status.submoduleSummary=false",
-	"core.filesRefLockTimeout=1000", "core.packedRefsTimeout=1000", "core.fsync=default", "gc.auto=0", "maintenance.auto=false", "color.ui=false", "advice.objectNameWarning=false",
+	"core.filesRefLockTimeout=1000", "core.packedRefsTimeout=1000", "gc.auto=0", "maintenance.auto=false", "color.ui=false", "advice.objectNameWarning=false",
 }
 
 // environment is fixed: whatever GIT_ variable the person has set stays out.

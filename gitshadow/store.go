@@ -34,6 +34,7 @@ const (
 type Origin struct {
 	Run     string `json:"run"`
 	Profile string `json:"profile"`
+	Mode    string `json:"mode"`   // Quarantine or Writeback
 	Branch  string `json:"branch"` // full name of the branch the sandbox was started on; "" where it was none
 	Repo    Repo   `json:"repo"`   // without what is nested in it
 }
@@ -51,6 +52,8 @@ func (o Origin) check() error {
 		return fmt.Errorf("%q is no profile", o.Profile)
 	case !filepath.IsAbs(o.Repo.CommonDir) || !filepath.IsAbs(o.Repo.GitDir):
 		return errors.New("the repository is nowhere")
+	case o.Mode != Quarantine && o.Mode != Writeback:
+		return fmt.Errorf("%q is no mode of writing back", o.Mode)
 	case !slices.Contains([]string{"sha1", "sha256"}, o.Repo.ObjectFormat):
 		return fmt.Errorf("%q is no object format", o.Repo.ObjectFormat)
 	}

@@ -21,6 +21,10 @@ type GitHome struct {
 	Path  string // of a nested repository: where in the workspace it is; else ""
 	Notes []gitshadow.Note
 	Kept  string // the store, where something in it could not be brought home
+	// Changed are the refs that are not what they were, where the sandbox wrote
+	// to the host's own.
+	Changed []gitshadow.RefChange
+	OwnTree bool // the sandbox worked in files of its own, not in the workspace's
 }
 
 // gitBrokers bring home what a sandbox commits while it runs.
@@ -31,15 +35,13 @@ type gitBrokers struct {
 
 	mu      sync.Mutex
 	brokers []*gitshadow.Broker
+	checked []GitHome // by the undo: of refs that the sandbox wrote to itself
 	watch   context.CancelFunc
 	ended   sync.WaitGroup
 }
 
 // brokers adds what brings home what is written to the store.
 func (r *resolver) brokers(s gitshadow.Shadow) {
-	if s.Mode != gitshadow.Quarantine {
-		return
-	}
 	r.gits = &gitBrokers{program: r.Host.Git.Program, shadow: s}
 	r.services = append(r.services, r.gits)
 	r.step(step.Step{Name: "git.broker", Needs: []string{"git.shadow"}, Op: GitBroker{Run: r.Record.ID, Shadow: s, brokers: r.gits}})
@@ -94,8 +96,11 @@ func (o GitBroker) Do(context.Context, step.Values) (step.Values, error) {
 	g.watch = cancel
 	for _, p := range o.Shadow.Places {
 		store := gitshadow.Store{Dir: o.Shadow.Store(p)}
-		if err := store.Begin(gitshadow.Origin{Run: o.Run, Profile: o.Shadow.Profile, Branch: p.Branch, Repo: p.Repo}); err != nil {
+		if err := store.Begin(gitshadow.Origin{Run: o.Run, Profile: o.Shadow.Profile, Mode: o.Shadow.Mode, Branch: p.Branch, Repo: p.Repo}); err != nil {
 			return nil, err
+		}
+		if o.Shadow.Mode == gitshadow.Writeback {
+			continue // it writes to the host's own: what became of that is looked at in the end
 		}
 		b := &gitshadow.Broker{
 			Store: store, Program: g.program,
@@ -113,6 +118,10 @@ func (o GitBroker) Do(context.Context, step.Values) (step.Values, error) {
 // Show tells what is watched.
 func (o GitBroker) Show() (lines []string) {
 	for _, p := range o.Shadow.Places {
+		if o.Shadow.Mode == gitshadow.Writeback {
+			lines = append(lines, "look at the refs of "+shown(p.Repo.CommonDir)+" in the end")
+			continue
+		}
 		lines = append(lines, "bring home commits from "+shown(o.Shadow.Store(p))+" to "+shown(p.Repo.CommonDir))
 	}
 	return lines
@@ -124,9 +133,17 @@ func (p *Plan) GitHome() (out []GitHome) {
 		return nil
 	}
 	for i, b := range p.gits.brokers {
-		out = append(out, GitHome{Path: p.gits.shadow.Places[i].Repo.Path, Notes: b.Notes(), Kept: p.gits.kept()})
+		out = append(out, GitHome{Path: p.gits.shadow.Places[i].Repo.Path, Notes: b.Notes(), Kept: p.gits.kept(), OwnTree: p.gits.shadow.Tree != ""})
 	}
-	return out
+	return append(out, p.gits.checked...)
+}
+
+// take keeps what an undo found in refs that the sandbox wrote to itself; what
+// came home of a store was told by its broker.
+func (g *gitBrokers) take(home GitHome) {
+	if g != nil && home.Changed != nil {
+		g.checked = append(g.checked, home)
+	}
 }
 
 // kept is where the run's store is after its undo, if it still is.
@@ -163,6 +180,12 @@ func (u *undoer) bringHome(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
+		if o.Mode == gitshadow.Writeback {
+			if err := u.checkRefs(ctx, s, o); err != nil && exists(o.Repo.CommonDir) {
+				later = append(later, err)
+			}
+			continue
+		}
 		b := &gitshadow.Broker{Store: s, Program: u.git}
 		err = b.Last(ctx)
 		if u.brought != nil {
@@ -184,6 +207,15 @@ func (u *undoer) bringHome(ctx context.Context, name string) error {
 		return os.Rename(dir, keptStore(dir))
 	}
 	return removeStore(u.record.DataRoot, name)
+}
+
+// checkRefs looks at what became of refs that a sandbox wrote to itself.
+func (u *undoer) checkRefs(ctx context.Context, s gitshadow.Store, o gitshadow.Origin) error {
+	changed, err := gitshadow.CheckRefs(ctx, u.git, s)
+	if u.brought != nil && (len(changed) > 0 || err != nil) {
+		u.brought(GitHome{Path: o.Repo.Path, Changed: changed})
+	}
+	return err
 }
 
 // onlyUnfit tells whether each of some joined errors is of what is unfit.

@@ -188,7 +188,7 @@ func (r *run) occupy(in step.Values) error {
 func (r *run) undo(ctx context.Context, u step.Undo) error {
 	x := undoer{
 		record: r.claim.Record, runs: filepath.Dir(r.claim.dir), cache: r.plan.Host.CacheDir, podman: r.plan.Engine, router: podman.Engine{Podman: r.plan.Host.Podman.Path, Runsc: r.plan.Host.Runc.Path},
-		env: hostEnviron(r.plan.Host.Environ, r.claim.dir), lazaret: r.plan.Host.Lazaret, helper: r.helper, git: r.plan.Host.Git.Program,
+		env: hostEnviron(r.plan.Host.Environ, r.claim.dir), lazaret: r.plan.Host.Lazaret, helper: r.helper, git: r.plan.Host.Git.Program, brought: r.plan.gits.take,
 	}
 	return x.undo(ctx, u)
 }

@@ -45,6 +45,14 @@ func (g gitEnd) tell() {
 			not = append(not, config.Show(n.Ref)+": "+config.Show(n.Why))
 		}
 	}
+	var changed []string
+	for _, c := range g.home.Changed {
+		line := config.Show(c.Ref) + ": " + c.Why
+		if words := g.here(c.Restore()); words != nil {
+			line += "; to undo that: " + gitLine(words)
+		}
+		changed = append(changed, line)
+	}
 	where := ""
 	if g.home.Path != "" {
 		where = " in " + config.Show(g.home.Path)
@@ -52,6 +60,7 @@ func (g gitEnd) tell() {
 	g.list("git"+where+": from the sandbox:", arrived)
 	g.list("git"+where+": held back, each with what applies it:", held)
 	g.list("git"+where+": not brought home:", not)
+	g.list("git"+where+": refs that are not as they were before the sandbox:", changed)
 	if g.home.Kept != "" && len(not) > 0 {
 		fmt.Fprintf(g.talk, "lazaret: note: what the sandbox wrote is kept in %s; do not run git there, and remove it when nothing of it is missed\n", config.Show(g.home.Kept))
 	}
@@ -73,7 +82,11 @@ func (g gitEnd) list(title string, lines []string) {
 
 func (g gitEnd) arrived(n gitshadow.Note) string {
 	s := fmt.Sprintf("%s on %s", commits(n.Commits), config.Show(strings.TrimPrefix(n.Target, "refs/heads/")))
-	if n.Target == gitshadow.OwnBranch(g.profile) && g.home.Path == "" {
+	switch {
+	case n.Target != gitshadow.OwnBranch(g.profile) || g.home.Path != "":
+	case g.home.OwnTree:
+		s += "; to adopt them: git merge lazaret/agent-" + g.profile
+	default:
 		s += "; to adopt them: lazaret merge " + g.profile
 	}
 	return s
@@ -91,10 +104,15 @@ func (g gitEnd) held(n gitshadow.Note) string {
 	if command == nil {
 		return s + "lazaret merge " + g.profile
 	}
-	if g.home.Path != "" {
-		command = append([]string{"-C", g.home.Path}, command...)
+	return s + gitLine(g.here(command))
+}
+
+// here makes of a git command one for the workspace.
+func (g gitEnd) here(words []string) []string {
+	if g.home.Path == "" || words == nil {
+		return words
 	}
-	return s + gitLine(command)
+	return append([]string{"-C", g.home.Path}, words...)
 }
 
 func commits(n int) string {
