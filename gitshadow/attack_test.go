@@ -294,3 +294,25 @@ func TestLast(t *testing.T) {
 		t.Errorf("%v %s", err, w.said())
 	}
 }
+
+// TestDeletedInside: what is deleted inside is not on the host, neither a
+// branch nor what it had beyond what the sandbox was given.
+func TestDeletedInside(t *testing.T) {
+	w := newBench(t, "", "git branch keep")
+	id := w.inside("echo x >>a; git commit -qam x; git rev-parse HEAD")
+	if err := w.pass(); err != nil || w.hostRef(agentRef) != id {
+		t.Fatalf("%v %s", err, w.said())
+	}
+	w.inside("rm -rf $S/refs/* $S/objects/* $S/logs/*")
+	if err := w.pass(); err != nil || w.hostRef(agentRef) != id {
+		t.Errorf("%v: %q, want %q", err, w.hostRef(agentRef), id)
+	}
+	if err := w.b.Last(t.Context()); err != nil || w.hostRef(agentRef) != id {
+		t.Errorf("%v: %q, want %q", err, w.hostRef(agentRef), id)
+	}
+	w.inside("rm -f $GIT_DIR/packed-refs")
+	if err := w.broker().Last(t.Context()); err != nil || w.hostRef(agentRef) != id || w.hostRef("keep") == "" {
+		t.Errorf("%v: %q, want %q", err, w.hostRef(agentRef), id)
+	}
+	w.sound()
+}

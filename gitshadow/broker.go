@@ -117,7 +117,7 @@ func (b *Broker) pass(ctx context.Context, last bool) error {
 		return fmt.Errorf("reading the git store: %w", err)
 	}
 	defer dir.close()
-	refs, err := b.refs(dir)
+	refs, written, err := b.refs(dir)
 	if err != nil {
 		return fmt.Errorf("reading the sandbox's refs: %w", err)
 	}
@@ -128,7 +128,10 @@ func (b *Broker) pass(ctx context.Context, last bool) error {
 			was = d.ID
 		}
 		switch f := b.failed[name]; {
-		case was == refs[name], !last && (name == stash || name == detached):
+		case was == refs[name], refs[name] == b.given[name] && !written[name]:
+			// In packed-refs it has the value it was given with: a newer one
+			// was in a file that is gone, which is a deletion and moves nothing.
+		case !last && (name == stash || name == detached):
 		case !last && f.id == refs[name] && f.times >= triesMost:
 		default:
 			changed = append(changed, name)
@@ -175,19 +178,20 @@ func (b *Broker) settle(ctx context.Context, g Git, dir *beneath, last bool) err
 	return err
 }
 
-// refs reads what refs the sandbox has: those in files, and those in its packed-refs.
-func (b *Broker) refs(dir *beneath) (map[string]string, error) {
+// refs reads what refs the sandbox has: those in files, which are told in
+// written, and those in its packed-refs.
+func (b *Broker) refs(dir *beneath) (all map[string]string, written map[string]bool, err error) {
 	format := b.origin.Repo.ObjectFormat
-	all := map[string]string{}
+	all, written = map[string]string{}, map[string]bool{}
 	if b.Live != nil {
 		f, err := b.Live()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		live, err := beneathFile(f)
 		f.Close()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		defer live.close()
 		text, err := live.read("packed-refs", packedMax)
@@ -212,7 +216,7 @@ func (b *Broker) refs(dir *beneath) (map[string]string, error) {
 	}
 	loose, odd, err := looseRefs(dir, format)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, name := range odd {
 		b.oddity(name, "it is no ref")
@@ -220,8 +224,10 @@ func (b *Broker) refs(dir *beneath) (map[string]string, error) {
 	if all == nil {
 		all = map[string]string{}
 	}
-	maps.Copy(all, loose)
-	return all, nil
+	for name, id := range loose {
+		all[name], written[name] = id, true
+	}
+	return all, written, nil
 }
 
 // oddity tells once of something in the store that is not what git makes.
