@@ -295,6 +295,18 @@ func TestLast(t *testing.T) {
 	}
 }
 
+// TestPackedRefsAndNoBranch: what is no packed-refs, with a commit on no branch.
+func TestPackedRefsAndNoBranch(t *testing.T) {
+	w := newBench(t, "", "")
+	w.inside("echo x >>a; git commit -qam x; git checkout -q --detach; echo y >>a; git commit -qam y; echo nonsense >$GIT_DIR/packed-refs")
+	if err := w.pass(); err != nil || !strings.Contains(w.said(), `never "packed-refs"`) {
+		t.Errorf("%v %s", err, w.said())
+	}
+	if err := w.b.Last(t.Context()); err != nil || !strings.Contains(w.said(), `hold "HEAD"`) {
+		t.Errorf("%v %s", err, w.said())
+	}
+}
+
 // TestDeletedInside: what is deleted inside is not on the host, neither a
 // branch nor what it had beyond what the sandbox was given.
 func TestDeletedInside(t *testing.T) {

@@ -1,11 +1,9 @@
 package gitshadow
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -46,7 +44,8 @@ type Broker struct {
 	// that it was not looked at again.
 	brought map[string]string
 	unsure  bool
-	packs   []string           // that were written to the host's objects
+	packs   []string // that were written to the host's objects
+	packed  packedRefs
 	failed  map[string]failure // by ref: what could not be brought home
 	notes   map[string]Note    // by ref and verdict: the latest
 	order   []string
@@ -176,58 +175,6 @@ func (b *Broker) settle(ctx context.Context, g Git, dir *beneath, last bool) err
 		b.joinPacks(ctx)
 	}
 	return err
-}
-
-// refs reads what refs the sandbox has: those in files, which are told in
-// written, and those in its packed-refs.
-func (b *Broker) refs(dir *beneath) (all map[string]string, written map[string]bool, err error) {
-	format := b.origin.Repo.ObjectFormat
-	all, written = map[string]string{}, map[string]bool{}
-	if b.Live != nil {
-		f, err := b.Live()
-		if err != nil {
-			return nil, nil, err
-		}
-		live, err := beneathFile(f)
-		f.Close()
-		if err != nil {
-			return nil, nil, err
-		}
-		defer live.close()
-		text, err := live.read("packed-refs", packedMax)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			b.oddity("packed-refs", err.Error())
-		} else if err == nil {
-			packed, odd, err := parsePacked(text, format, givenMost)
-			if err != nil {
-				b.oddity("packed-refs", err.Error())
-			}
-			if odd > 0 {
-				b.oddity("packed-refs", fmt.Sprintf("%d names that no ref has", odd))
-			}
-			all = packed
-		}
-		// A commit on no branch is kept, too: it has no other name.
-		if text, err := live.read(cmp.Or(b.Head, "HEAD"), refFileSize); err == nil {
-			if _, id := headOf(text, format); id != "" {
-				all[detached] = id
-			}
-		}
-	}
-	loose, odd, err := looseRefs(dir, format)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, name := range odd {
-		b.oddity(name, "it is no ref")
-	}
-	if all == nil {
-		all = map[string]string{}
-	}
-	for name, id := range loose {
-		all[name], written[name] = id, true
-	}
-	return all, written, nil
 }
 
 // oddity tells once of something in the store that is not what git makes.

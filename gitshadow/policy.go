@@ -3,7 +3,6 @@ package gitshadow
 import (
 	"crypto/sha256"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -170,7 +169,7 @@ func inTheWay(refs map[string]string, name string) string {
 			return name[:i]
 		}
 	}
-	for _, r := range slices.Sorted(maps.Keys(refs)) {
+	for r := range refs {
 		if strings.HasPrefix(r, name+"/") {
 			return r
 		}
