@@ -165,6 +165,9 @@ func (p *helper) remove(ctx context.Context, name string) error {
 }
 
 func (p *helper) call(ctx context.Context, r request) (step.Values, error) {
+	if p.hung.Load() {
+		return nil, errHelperGone // it is as good as: close kills it, and its mounts go with it
+	}
 	ch := make(chan reply, 1)
 	id, err := p.send(r, ch)
 	if err != nil {
