@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,8 +15,9 @@ func TestEndToEndStopAll(t *testing.T) {
 	a, b := newSandboxed(t), newSandboxed(t)
 	before := a.host()
 	var ends []chan error
-	for _, s := range []*sandboxed{a, b, b} {
-		c, _ := s.cmd(nil, "launch", "shell", "--", "sh", "-c", "touch ready; sleep 1000")
+	for i, s := range []*sandboxed{a, b, b} {
+		keep := "--ephemeral=" + strconv.FormatBool(i == 2) // the second has the profile's state
+		c, _ := s.cmd(nil, "launch", keep, "shell", "--", "sh", "-c", "touch ready; sleep 1000")
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
