@@ -57,8 +57,8 @@ func endOrphans(ctx context.Context, engine podman.Engine, name string, env, ent
 	return nil
 }
 
-// orphans finds the processes of a container by name: its conmon, and whatever
-// else has its id as an argument. ids collects the ids that the name had.
+// orphans finds the processes of a container by name: its conmon, and what of the
+// runtime has its id as an argument. ids collects the ids that the name had.
 func orphans(root, name string, ids map[string]bool) (processes []string, err error) {
 	entries, err := os.ReadDir(root)
 	if err != nil {
@@ -89,8 +89,8 @@ func orphans(root, name string, ids map[string]bool) (processes []string, err er
 		}
 	}
 	for _, p := range all {
-		if !slices.ContainsFunc(p.argv, func(a string) bool { return ids[a] }) {
-			continue
+		if !isRuntime(p.argv[0]) || !slices.ContainsFunc(p.argv, func(a string) bool { return ids[a] }) {
+			continue // a person may be looking at that container
 		}
 		uid, _, err := tasksOf(filepath.Join(root, strconv.Itoa(p.pid)))
 		if err != nil || uid != own {
@@ -101,6 +101,13 @@ func orphans(root, name string, ids map[string]bool) (processes []string, err er
 		}
 	}
 	return processes, nil
+}
+
+// isRuntime tells of a program's name that it is conmon's or a runtime's, which
+// start themselves again under names of their own.
+func isRuntime(argv0 string) bool {
+	name := filepath.Base(argv0)
+	return slices.Contains([]string{"conmon", "exe", "runc", "crun"}, name) || strings.HasPrefix(name, "runsc")
 }
 
 // conmonOf gives the container's id where a command line is that of the conmon

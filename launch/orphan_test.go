@@ -45,7 +45,7 @@ func TestEndOrphans(t *testing.T) {
 	}
 	gone := start("conmon", "-c", id, "-n", "lazaret-x-1", "-i")
 	box := start("runsc-sandbox", "boot", id)
-	stays := []*exec.Cmd{start("conmon", "-c", other, "-n", "lazaret-y-2", "-i"), start("runsc-sandbox", "boot", other)}
+	stays := []*exec.Cmd{start("conmon", "-c", other, "-n", "lazaret-y-2", "-i"), start("runsc-sandbox", "boot", other), start("less", id)}
 	done := make(chan error, 2)
 	for _, c := range []*exec.Cmd{gone, box} {
 		go func() { done <- c.Wait() }()
