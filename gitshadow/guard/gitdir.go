@@ -50,7 +50,11 @@ func (w *walker) dotGit(dirfd int, rel string, kind uint8, p where) {
 			return // git does not know what to do with it
 		}
 		f.Digest, f.What = digest, Name("gitdir: "+to)
-		if !w.inside(rel, to) {
+		switch {
+		case w.inside(rel, to):
+		case inSandbox(to):
+			f.Severity, f.Live, f.Why = Warning, false, "git in this directory looks for what only a sandbox has there"
+		default:
 			if f.Severity = Danger; rel == "" {
 				f.Severity = Warning // a worktree of the person's, most likely
 			}

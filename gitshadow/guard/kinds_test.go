@@ -29,6 +29,7 @@ func TestKinds(t *testing.T) {
 		{"inside a look-alike", join(repo("x", ""), map[string]string{"x/.envrc": "id", "x/y/.mcp.json": "{}"}), []string{
 			"danger tool x/.envrc", "danger tool x/y/.mcp.json", "note repository x: without a .git: the directory itself"}},
 		{"a file that leads elsewhere", map[string]string{"sub/.git": "gitdir: /home/u/private/.git\n"}, []string{"danger repository sub/.git: gitdir: /home/u/private/.git"}},
+		{"a worktree that was added inside", map[string]string{"wt/.git": "gitdir: /workspace/.git/worktrees/wt\n", "x/.git": "gitdir: /workspace/../home/u/.git\n"}, []string{"danger repository x/.git: gitdir: /workspace/../home/u/.git", "warning repository wt/.git: gitdir: /workspace/.git/worktrees/wt"}},
 		{"a file that leads up", map[string]string{"sub/.git": "gitdir: ../../x\n"}, []string{"danger repository sub/.git: gitdir: ../../x"}},
 		{"a submodule's", join(repo(".git", ""), repo(".git/modules/a/b", "\tworktree = ../../../../a/b\n\tsshCommand = id\n"), map[string]string{"a/b/.git": "gitdir: ../../.git/modules/a/b\n"}), []string{
 			"danger git-config .git/modules/a/b/config: core.sshcommand = id", "note repository .git", "note repository a/b/.git: gitdir: ../../.git/modules/a/b"}},

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -90,11 +89,14 @@ func (w *walker) leadsOut(at, to string, ino uint64, r *rule, p where) {
 		f.Severity, f.Repair = Note, NoRepair
 	case systemPath(clean):
 		f.Severity, f.Why = Note, "it leads to the system's own files"
-	case clean == "/workspace" || strings.HasPrefix(clean, "/workspace/"):
+	case inSandbox(clean):
 		f.Severity, f.Why = Note, fmt.Sprintf("it leads to %q, which is the workspace in a sandbox only", "/workspace")
 	}
 	w.add(f)
 }
+
+// inSandbox tells whether a path is the workspace's as a sandbox sees it.
+func inSandbox(p string) bool { return within(path.Clean(p), "/workspace") }
 
 // systemPath tells whether a path is of the system, which ordinary users
 // cannot write to.
