@@ -215,6 +215,7 @@ lazaret-escalate -- sleep 1000; echo "aborted: $?"
 lazaret-escalate true; echo "shut: $?"; sleep 3
 `
 		a := s.begin(t, script)
+		sock(filepath.Join(s.ws, "late.sock")) // a running sandbox sees it
 		a.next(t)
 		ctx := context.Background()
 		if err := a.far.Abort(ctx); err != nil {
@@ -234,7 +235,8 @@ lazaret-escalate true; echo "shut: $?"; sleep 3
 			t.Fatal(err)
 		}
 		out := a.end(t, 0)
-		if !strings.Contains(out, "aborted: 77") || !strings.Contains(out, "shut: 69") {
+		if !strings.Contains(out, "aborted: 77") || !strings.Contains(out, "shut: 69") ||
+			!strings.Contains(out, "a program of this machine opened the socket "+filepath.Join(s.ws, "late.sock")+", and the sandbox can connect to it") {
 			t.Error(out)
 		}
 		// And ended while it stands still.
@@ -290,7 +292,7 @@ lazaret-escalate true; echo "shut: $?"; sleep 3
 			}
 		}
 		s.must("clean")
-		for _, name := range []string{"pid", "mark", "count", "script.sh", "deep", "moved", "agent.sock", "renamed.sock", ".git/fsmonitor--daemon.ipc"} {
+		for _, name := range []string{"pid", "mark", "count", "script.sh", "deep", "moved", "agent.sock", "renamed.sock", "late.sock", ".git/fsmonitor--daemon.ipc"} {
 			os.RemoveAll(filepath.Join(s.ws, name))
 		}
 		os.Remove(filepath.Join(filepath.Dir(s.ws), "state/lazaret/audit.jsonl"))
