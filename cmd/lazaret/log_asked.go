@@ -13,19 +13,17 @@ import (
 
 	"lazaret/escalate/wire"
 	"lazaret/internal/step"
-	"lazaret/lock/config"
 )
 
-// requests is what a sandbox asked of the host: written to the audit log, told
-// while the sandbox runs where that garbles no screen, and summed up.
+// requests is what a sandbox asked of the host: written to the audit log, and
+// summed up.
 type requests struct {
 	audit *audit
 	talk  io.Writer
-	live  bool
 
-	mu                                  sync.Mutex
-	written                             int
-	asked, auto, approved, denied, open int
+	mu                           sync.Mutex
+	written                      int
+	auto, approved, denied, open int
 }
 
 // askedText is how many bytes of text count as another line of the log.
@@ -52,11 +50,6 @@ func (w *requests) event(e step.Event) error {
 		return err
 	}
 	switch a := entry.Ask; {
-	case entry.Kind == "asked":
-		w.asked++
-		if w.live {
-			fmt.Fprintf(w.talk, "lazaret: note: the sandbox asks to run on this machine: %s; \"lazaret approve\" answers\n", config.Show(a.text()))
-		}
 	case entry.Kind != "decided":
 	case a.By == "auto_approve":
 		w.auto++

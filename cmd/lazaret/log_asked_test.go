@@ -22,7 +22,7 @@ func newRequests(t *testing.T) (*requests, *bytes.Buffer, string) {
 	}
 	var talk bytes.Buffer
 	a := &audit{record: launch.Record{ID: "0123456789ab", Profile: "shell", Workspace: "/w"}, file: f, now: func() time.Time { return time.Unix(0, 0) }}
-	return &requests{audit: a, talk: &talk, live: true}, &talk, path
+	return &requests{audit: a, talk: &talk}, &talk, path
 }
 
 func askedBy(attr ...string) step.Event {
@@ -86,7 +86,6 @@ func TestAskedIsHostileText(t *testing.T) {
 // has run is written down all the same.
 func TestAskedMost(t *testing.T) {
 	w, _, _ := newRequests(t)
-	w.live = false
 	w.written = askedMost
 	if err := w.event(askedBy("what", "decided", "argv", `["id"]`)); err == nil {
 		t.Error("the log has no end")
