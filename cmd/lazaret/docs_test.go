@@ -224,8 +224,7 @@ func TestHintsNameCommands(t *testing.T) {
 				for _, m := range quoted.FindAllStringSubmatch(text, -1) {
 					hints++
 					words := strings.NewReplacer("%s", "X", "%q", "X", "…", "X").Replace(m[1])
-					first, _, _ := strings.Cut(words, " ")
-					if err := checkCommand(words, false); err != nil && !slices.Contains(coming, first) {
+					if err := checkCommand(words, false); err != nil && !strings.HasPrefix(words, "approve") { // being made
 						t.Errorf("%s: %q: %v", set.Position(lit.Pos()), m[1], err)
 					}
 				}
@@ -237,9 +236,6 @@ func TestHintsNameCommands(t *testing.T) {
 		t.Errorf("only %d commands were found", hints)
 	}
 }
-
-// coming are commands that are being made.
-var coming = []string{"approve", "state", "attach", "resume"}
 
 // The checks of documents find what they are there for.
 func TestDocsChecksCatch(t *testing.T) {

@@ -16,7 +16,7 @@ var groups = []struct {
 	{"To begin:", []string{"init", "lock", "launch"}},
 	{"While a sandbox runs:", []string{"ps", "log", "approve", "attach", "exec", "stop", "resume"}},
 	{"What it may touch:", []string{"explain", "diff", "trust", "config"}},
-	{"What it did:", []string{"state", "guard"}},
+	{"What it did:", []string{"merge", "state", "guard"}},
 	{"Checks and repairs:", []string{"doctor", "verify", "pull", "clean", "version"}},
 }
 
