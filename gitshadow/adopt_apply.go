@@ -73,6 +73,11 @@ func (a *Adoption) Apply(ctx context.Context, program string, person []string) e
 			return fmt.Errorf("committing the merge: %w", err)
 		}
 	}
+	if fi, err := os.Stat(index); err == nil {
+		if err := os.Chmod(made, fi.Mode().Perm()); err != nil {
+			return err
+		}
+	}
 	// The index first: should this be the end, the commits show as staged, and
 	// nothing of anybody's is lost.
 	if err := os.Rename(made, index); err != nil {

@@ -100,6 +100,7 @@ func TestAdopt(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			w := newAdopted(t, tt.options, tt.host, tt.agent, tt.after)
+			mode := sh(t, w.dir, "stat -c %a .git/index")
 			files, git := w.files(), sh(t, w.dir, "git for-each-ref; git symbolic-ref -q HEAD || git rev-parse HEAD; sha256sum .git/index .git/config; ls .git | grep -v -e logs")
 			a, err := w.adopt(tt.name == "another git at work")
 			if tt.refused != "" {
@@ -122,6 +123,9 @@ func TestAdopt(t *testing.T) {
 			}
 			if err := a.Apply(t.Context(), realGit(t), w.who); err != nil {
 				t.Fatal(err)
+			}
+			if now := sh(t, w.dir, "stat -c %a .git/index"); now != mode {
+				t.Errorf("the index has mode %s, had %s", now, mode)
 			}
 			if now := w.files(); now != files {
 				t.Errorf("files changed:\n%s\nto\n%s", files, now)
