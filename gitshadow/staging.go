@@ -46,6 +46,8 @@ func newStaging(dir, program string, r Repo) (*staging, error) {
 		}
 	}
 	config := "[core]\n\tbare = true\n\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = " + r.ObjectFormat + "\n"
+	// The host packs it again when it cleans up: this is about not being late.
+	config += "[pack]\n\tcompression = 1\n"
 	if r.Partial {
 		// What the host can still fetch is not missing. Nothing is fetched here.
 		config += "\tpartialClone = origin\n[remote \"origin\"]\n\tpromisor = true\n"
