@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -31,7 +32,7 @@ type GitHome struct {
 type gitBrokers struct {
 	program string
 	shadow  gitshadow.Shadow
-	helper  func() *helper
+	live    live
 
 	mu      sync.Mutex
 	brokers []*gitshadow.Broker
@@ -47,7 +48,11 @@ func (r *resolver) brokers(s gitshadow.Shadow) {
 	r.step(step.Step{Name: "git.broker", Needs: []string{"git.shadow"}, Op: GitBroker{Run: r.Record.ID, Shadow: s, brokers: r.gits}})
 }
 
-func (g *gitBrokers) begin(l live) { g.helper = l.helper }
+func (g *gitBrokers) begin(l live) { g.live = l }
+
+// homeTime bounds what is brought home after the sandbox has ended, before its
+// teardown. What takes longer is tried again by the undo of the store.
+const homeTime = 5 * time.Minute
 
 // finish brings home what is new at the end, while the sandbox's memory is
 // still there to be read.
@@ -60,6 +65,16 @@ func (g *gitBrokers) finish(ctx context.Context) {
 	}
 	watch()
 	g.ended.Wait()
+	if len(brokers) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, homeTime)
+	defer cancel()
+	if g.live.session == nil {
+		// A person who waits is told what for.
+		g.live.emit(step.Event{Step: "git.home", Kind: step.Begin})
+		defer g.live.emit(step.Event{Step: "git.home", Kind: step.Done})
+	}
 	for _, b := range brokers {
 		b.Last(ctx) // what fails is in its notes, and tried again by the undo
 	}
@@ -67,7 +82,7 @@ func (g *gitBrokers) finish(ctx context.Context) {
 
 // open opens what the helper has at a path of its mount namespace.
 func (g *gitBrokers) open(path string) (*os.File, error) {
-	h := g.helper()
+	h := g.live.helper()
 	if h == nil {
 		return nil, errHelperGone
 	}

@@ -360,6 +360,7 @@ var stepText = map[string]string{
 	"helper":        "waiting for podman's namespace",
 	"network.image": "loading the network sidecar",
 	"image":         "getting the image",
+	"git.home":      "bringing home what was committed",
 }
 
 func newWaiting(bar *progress) *waiting {
