@@ -66,6 +66,8 @@ type Host struct {
 	ProfileDir string
 	// Kept is what is recorded of the profile's persistent directories.
 	Kept overlay.Known
+	// Fleeting: DataRoot is in the machine's memory.
+	Fleeting bool
 	// Stale are runs that left something in DataRoot and whose records are gone.
 	Stale []string
 	// FuseOverlay is the program fuse-overlayfs; "" where it is not installed.

@@ -47,6 +47,7 @@ func (h *Host) probeOverlays() error {
 	if h.Kept, err = overlay.Kept(h.DataRoot, filepath.Base(h.ProfileDir)).Read(); err != nil {
 		return fmt.Errorf("reading what is recorded of the persistent directories: %w", err)
 	}
+	h.Fleeting = overlay.Fleeting(h.DataRoot)
 	h.Stale = stale(h.DataRoot, h.RuntimeDir)
 	return nil
 }
@@ -158,6 +159,11 @@ func (r *resolver) layer(target, name string) overlay.Layer {
 	}
 	if r.Host.SELinux {
 		l.Label = label
+	}
+	for _, other := range slices.Sorted(maps.Keys(r.profile.Mounts)) {
+		if rel, ok := strings.CutPrefix(other, target+"/"); ok {
+			l.Under = append(l.Under, rel)
+		}
 	}
 	return l
 }

@@ -132,6 +132,12 @@ type resolver struct {
 
 // unsupported refuses what would be lost, and says what will be missing.
 func (r *resolver) unsupported() error {
+	if r.profile.Mounts["/run"].Kind == lock.KindOverlay {
+		return refuse("name a directory in it, such as /run/NAME", "profiles.%s.persistent_dirs: /run is memory in every sandbox", r.Record.Profile)
+	}
+	if r.Host.Fleeting && len(r.persistent()) > 0 && !r.opts.Ephemeral {
+		r.notice("storage.data_root is in memory (tmpfs): what is kept there is gone when the machine is switched off")
+	}
 	if l := r.profile.Limits; l != nil {
 		if note := unheld(*l); note != "" {
 			r.notice(note)

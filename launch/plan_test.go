@@ -185,6 +185,8 @@ func TestResolveRefuses(t *testing.T) {
 		opts               Options
 	}{
 		{"another platform", "", "this machine is linux/arm64", other, options()},
+		{"memory that persists", `persistent_dirs = ["/run"]`, "/run is memory in every sandbox", fixedHost(), options()},
+		{"a set-up for nothing", `setup = ["true"]`, "nothing of what it does would be kept", fixedHost(), options()},
 		{"a socket path too long", "", "more than the 107", deep, options()},
 		{"other helpers", `allow_hosts = ["x.example"]`, "sha256:b", fixedHost(), foreign},
 	} {

@@ -63,24 +63,24 @@ func (l layers) native(label string) error {
 }
 
 // choose gives the driver for a layer that none made yet: what was asked for,
-// or the first that works here, and why it is not the one before.
-func choose(ctx context.Context, want string, probe func(ctx context.Context, driver string) error) (string, error) {
+// or the first that works here, and why it is not the kernel's.
+func choose(ctx context.Context, want string, probe func(ctx context.Context, driver string) error) (driver, why string, err error) {
 	if want != Auto {
-		return want, probe(ctx, want)
+		return want, "", probe(ctx, want)
 	}
 	native := probe(ctx, Native)
 	if native == nil {
-		return Native, nil
+		return Native, "", nil
 	}
 	fuse := probe(ctx, Fuse)
 	if fuse == nil {
-		return Fuse, nil
+		return Fuse, native.Error(), nil
 	}
 	var e *Error
 	if errors.As(fuse, &e) && errors.As(native, &e) {
-		return "", native // the directory itself is the trouble
+		return "", "", native // the directory itself is the trouble
 	}
-	return "", refuse(e.hintOr("install fuse-overlayfs, or set storage.data_root to a directory on a local disk"),
+	return "", "", refuse(e.hintOr("install fuse-overlayfs, or set storage.data_root to a directory on a local disk"),
 		"no overlay driver works here: native: %v; fuse-overlayfs: %v", native, fuse)
 }
 

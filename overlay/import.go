@@ -46,7 +46,7 @@ func (p Place) Import(ctx context.Context, r io.Reader, run, driver, program str
 			return notArchive("it has a layer called " + show(name))
 		}
 		b := builder{Layer: Layer{Place: stage, Name: name, Path: rec.Path, Driver: driver, Program: program, Run: run}, dir: dir}
-		if rec.Driver, err = choose(ctx, driver, b.probe); err != nil {
+		if rec.Driver, rec.Instead, err = choose(ctx, driver, b.probe); err != nil {
 			return err
 		}
 		in.Layers[name] = rec

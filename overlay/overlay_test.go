@@ -241,6 +241,23 @@ func TestDirectoryOfTheImage(t *testing.T) {
 	})
 }
 
+// What an agent left where a volume is mounted does not lead the mount away.
+func TestLinksUnderMounts(t *testing.T) {
+	w := newWorld(t, Native)
+	l := w.layer("/usr")
+	l.Under = []string{"lib/l", "lib/l/new/deep", "absent/x"}
+	w.must(w.up(l))
+	w.sh("mv lib moved; ln -s /workspace lib")
+	w.must(w.mounts.Down("usr"))
+	err := w.up(l)
+	var e *Error
+	if !errors.As(err, &e) || !strings.Contains(err.Error(), "/usr/lib is a symlink to /workspace, and something else is to be mounted at /usr/lib/l") {
+		t.Errorf("got %v", err)
+	}
+	l.Under = nil
+	w.must(w.up(l)) // nothing of it is mounted any more
+}
+
 func TestOthersStayOut(t *testing.T) {
 	w := newWorld(t, Native)
 	w.mk("agent")
@@ -299,7 +316,7 @@ func TestChoose(t *testing.T) {
 		{Auto, nil, nil, Native}, {Auto, no, nil, Fuse}, {Auto, no, no, ""},
 		{Native, no, nil, ""}, {Fuse, nil, no, ""}, {Fuse, no, nil, Fuse},
 	} {
-		got, err := choose(t.Context(), tc.want, func(_ context.Context, d string) error {
+		got, _, err := choose(t.Context(), tc.want, func(_ context.Context, d string) error {
 			if d == Native {
 				return tc.native
 			}
@@ -626,4 +643,45 @@ func BenchmarkMount(b *testing.B) {
 			}
 		})
 	}
+}
+
+// Large trees and large files: all of it with LAZARET_LONG=1.
+func TestLarge(t *testing.T) {
+	files, size := 2000, int64(8<<20)
+	if os.Getenv("LAZARET_LONG") != "" {
+		files, size = 50000, 4<<30+1
+	}
+	both(t, func(w *world) {
+		w.must(w.up(w.layer("/usr")))
+		for i := range files {
+			if i%1000 == 0 {
+				w.must(os.MkdirAll(fmt.Sprintf("%s/many/%d", w.target, i/1000), 0o755))
+			}
+			w.must(os.WriteFile(fmt.Sprintf("%s/many/%d/%d", w.target, i/1000, i), []byte("x"), 0o644))
+		}
+		big, err := os.Create(w.target + "/big")
+		w.must(err)
+		block := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
+		for left := size; left > 0; left -= int64(len(block)) {
+			_, err := big.Write(block[:min(left, int64(len(block)))])
+			w.must(err)
+		}
+		w.must(big.Close())
+		w.must(w.mounts.Down("usr"))
+		w.must(w.up(w.layer("/usr")))
+		fi, err := os.Stat(w.target + "/big")
+		w.must(err)
+		if got := w.sh("find many -type f | wc -l"); got != fmt.Sprintln(files) || fi.Size() != size {
+			t.Errorf("%s files, %d bytes", got, fi.Size())
+		}
+		w.must(w.mounts.Down("usr"))
+		p, n := Kept(w.data, "agent"), 0
+		w.must(p.Changes("usr", w.image, func(Change) error { n++; return nil }))
+		u, err := p.Usage("usr", w.driver)
+		w.must(err)
+		if n < files || u.Files != int64(files)+1 || u.Bytes < size {
+			t.Errorf("%d changes, %+v", n, u)
+		}
+		w.must(p.Reset([]string{"usr"}, "ffffffffffff"))
+	})
 }

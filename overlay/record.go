@@ -24,11 +24,13 @@ type Image struct {
 // Record is what is noted about one upper layer. It lies apart from the layer,
 // where no sandbox reaches it.
 type Record struct {
-	Path   string    `json:"path"`   // in the sandbox
-	Driver string    `json:"driver"` // that made the layer, for ever: the others read it otherwise
-	Image  Image     `json:"image"`  // it was last used on
-	Used   time.Time `json:"used"`
-	Top    Top       `json:"top"` // what the image says of the directory itself
+	Path   string `json:"path"`   // in the sandbox
+	Driver string `json:"driver"` // that made the layer, for ever: the others read it otherwise
+	// Instead is why it is not the kernel's, where nobody asked for another.
+	Instead string    `json:"instead,omitempty"`
+	Image   Image     `json:"image"` // it was last used on
+	Used    time.Time `json:"used"`
+	Top     Top       `json:"top"` // what the image says of the directory itself
 	// Hides are the files of the layer that stand before files which the image
 	// has changed since, and HidesMore how many there are beyond those. Unsure
 	// counts those of which nobody can tell.

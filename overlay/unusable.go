@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,4 +46,20 @@ func filesystem(dir *os.File) string {
 		return name
 	}
 	return fmt.Sprintf("a file system of type %#x", st.Type)
+}
+
+// Fleeting tells whether a directory, or what there is of the way to it, is in
+// the machine's memory.
+func Fleeting(dir string) bool {
+	for {
+		var st unix.Statfs_t
+		err := unix.Statfs(dir, &st)
+		if err == nil {
+			return st.Type == unix.TMPFS_MAGIC || st.Type == unix.RAMFS_MAGIC
+		}
+		if dir == "/" || !errors.Is(err, unix.ENOENT) {
+			return false
+		}
+		dir = filepath.Dir(dir)
+	}
 }

@@ -26,6 +26,8 @@ type Layer struct {
 	Program string // fuse-overlayfs; "" where it is not installed
 	Label   string // SELinux label for the whole; "": none
 	Run     string // the run's id
+	// Under are the paths below Path at which something else is mounted.
+	Under []string
 }
 
 // Mounts are the overlays of one process, in its mount namespace.
@@ -152,14 +154,15 @@ func (b *builder) build(ctx context.Context, root string, old func(config string
 	if err := b.uppers(); err != nil {
 		return err
 	}
-	driver, err := b.driver(ctx)
+	driver, why, err := b.driver(ctx)
 	if err != nil {
 		return err
 	}
-	b.now = Record{Path: b.Path, Driver: driver, Image: b.Image, Used: time.Now().UTC().Truncate(time.Second), Top: b.top}
+	b.now = Record{Path: b.Path, Driver: driver, Instead: why, Image: b.Image, Used: time.Now().UTC().Truncate(time.Second), Top: b.top}
 	if b.before == nil {
 		return nil
 	}
+	b.now.Instead = b.before.Instead
 	if b.before.Image.Config == b.Image.Config {
 		b.now.Hides, b.now.HidesMore, b.now.Unsure = b.before.Hides, b.before.HidesMore, b.before.Unsure
 		return nil
@@ -225,12 +228,12 @@ func (p Place) layer(name string) (*os.File, error) {
 }
 
 // driver is that which made the layer, or one that works.
-func (b *builder) driver(ctx context.Context) (string, error) {
+func (b *builder) driver(ctx context.Context) (driver, why string, err error) {
 	switch {
 	case b.before != nil && (b.Layer.Driver == Auto || b.Layer.Driver == b.before.Driver):
-		return b.before.Driver, nil
+		return b.before.Driver, "", nil
 	case b.before != nil:
-		return "", refuse(fmt.Sprintf("write overlay = %q, or move the state: \"lazaret state export\", \"reset\", \"import\"", b.before.Driver),
+		return "", "", refuse(fmt.Sprintf("write overlay = %q, or move the state: \"lazaret state export\", \"reset\", \"import\"", b.before.Driver),
 			"storage.overlay is %s, but %s_changes was made by %s, and each reads its own marks only", b.Layer.Driver, b.Name, b.before.Driver)
 	}
 	return choose(ctx, b.Layer.Driver, b.probe)
@@ -250,7 +253,10 @@ func (b *builder) mount(ctx context.Context, mnt *mount) error {
 	if mnt.target == "" {
 		return nil
 	}
-	err = bind(b.dir, merged(b.Name), mnt.target)
+	err = b.checkUnder()
+	if err == nil {
+		err = bind(b.dir, merged(b.Name), mnt.target)
+	}
 	if err != nil {
 		target := mnt.target
 		mnt.target = ""
@@ -258,7 +264,34 @@ func (b *builder) mount(ctx context.Context, mnt *mount) error {
 		if mnt.daemon != nil {
 			errs = append(errs, mnt.daemon.end())
 		}
+		var e *Error
+		if errors.As(err, &e) {
+			return errors.Join(errs...)
+		}
 		return fmt.Errorf("showing it at %s: %w", target, errors.Join(errs...))
+	}
+	return nil
+}
+
+// checkUnder refuses links where something else will be mounted: it would land
+// where they lead, and the agent may have made them.
+func (b *builder) checkUnder() error {
+	top, err := openDir(fd(b.dir), merged(b.Name), beneath)
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	for _, path := range b.Under {
+		f, err := openAt(fd(top), path, unix.O_PATH, beneath)
+		switch {
+		case err == nil:
+			f.Close()
+		case errors.Is(err, unix.ELOOP):
+			link, to := firstLink(top, path)
+			at := filepath.Join(b.Path, path)
+			return refuse("look at it with \"lazaret state diff\", or reset the directory", "%s is a symlink to %s, and something else is to be mounted at %s",
+				show(filepath.Join(b.Path, link)), show(to), show(at))
+		}
 	}
 	return nil
 }
