@@ -2,6 +2,9 @@ package gitshadow
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,8 +17,9 @@ type Person struct {
 }
 
 // Settings asks the person's git what holds in a repository: g is for that
-// repository, with the person's home.
-func (r *Repo) Settings(ctx context.Context, g Git) Person {
+// repository, with the person's home. Hooks in the working tree that cannot be
+// kept from the agent are refused.
+func (r *Repo) Settings(ctx context.Context, g Git) (Person, error) {
 	get := func(key string) string {
 		out, err := g.Output(ctx, "config", "--includes", "-z", "--get-all", key)
 		if err != nil {
@@ -42,12 +46,35 @@ func (r *Repo) Settings(ctx context.Context, g Git) Person {
 		}
 		if hooks = filepath.Clean(hooks); within(hooks, r.Workspace) && hooks != r.Workspace {
 			r.HooksPath, _ = filepath.Rel(r.Workspace, hooks)
+			if err := r.hookless(); err != nil {
+				return Person{}, err
+			}
 		}
 	}
 	return Person{
 		Name: get("user.name"), Email: get("user.email"),
 		Signs: settings{"": get("commit.gpgSign")}.on("") || settings{"": get("tag.gpgSign")}.on(""),
+	}, nil
+}
+
+// hookless finds what is missing on the way to the hooks.
+func (r *Repo) hookless() error {
+	r.Hookless = nil
+	path := ""
+	for part := range strings.SplitSeq(r.HooksPath, "/") {
+		path = filepath.Join(path, part)
+		fi, err := os.Lstat(filepath.Join(r.Workspace, path))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			r.Hookless = append(r.Hookless, path)
+		case err != nil:
+			return err
+		case !fi.IsDir():
+			return refuse("put the hooks into a real directory, or unset core.hooksPath"+withoutGit,
+				"core.hooksPath leads to "+show(r.HooksPath)+" in the workspace, and "+show(path)+" is no directory: the agent could put hooks there")
+		}
 	}
+	return nil
 }
 
 // Environment is git's environment in the sandbox: settings that hold whatever

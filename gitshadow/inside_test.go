@@ -376,20 +376,24 @@ func TestSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := Git{Program: gitProgram(t), GitDir: r.GitDir, Home: dir + "/home"}
-	who := r.Settings(t.Context(), g)
-	if who != (Person{`D "e" v`, "d@example.org", true}) || r.HooksPath != ".husky/_" {
+	who, err := r.Settings(t.Context(), g)
+	if err != nil || who != (Person{`D "e" v`, "d@example.org", true}) || r.HooksPath != ".husky/_" || !slices.Equal(r.Hookless, []string{".husky", ".husky/_"}) {
 		t.Errorf("%+v, hooks in %q", who, r.HooksPath)
 	}
 	sh(t, dir+"/r", `git config --unset core.hooksPath; git config commit.gpgsign false`)
 	r.HooksPath = ""
-	if who := r.Settings(t.Context(), g); who.Signs || r.HooksPath != "" {
+	if who, err := r.Settings(t.Context(), g); err != nil || who.Signs || r.HooksPath != "" {
 		t.Errorf("%+v, hooks in %q", who, r.HooksPath)
 	}
 	for value, want := range map[string]string{"/elsewhere": "", "..": "", ".": "", dir + "/r/h": "h", "~/x": ""} {
 		sh(t, dir+"/r", `git config core.hooksPath '`+value+`'`)
 		r.HooksPath = ""
-		if r.Settings(t.Context(), g); r.HooksPath != want {
-			t.Errorf("%s: hooks in %q", value, r.HooksPath)
+		if _, err := r.Settings(t.Context(), g); err != nil || r.HooksPath != want {
+			t.Errorf("%s: hooks in %q, %v", value, r.HooksPath, err)
 		}
+	}
+	sh(t, dir+"/r", `git config core.hooksPath hooks/x; ln -s /tmp hooks`)
+	if _, err := r.Settings(t.Context(), g); err == nil || !strings.Contains(err.Error(), `"hooks" is no directory`) {
+		t.Errorf("by a link: %v", err)
 	}
 }

@@ -50,6 +50,9 @@ type Repo struct {
 	// HooksPath is where the working tree holds the hooks that git runs (core.hooksPath),
 	// below Workspace and clean; "" where they are elsewhere.
 	HooksPath string
+	// Hookless are the directories on the way to HooksPath that are not there,
+	// outermost first.
+	Hookless []string
 	// Nested are the repositories below Workspace, parents first: submodules
 	// that are checked out, and others.
 	Nested []Repo

@@ -45,20 +45,26 @@ func (h *Host) probeGit(mode string, e Env) error {
 	g := gitshadow.Git{
 		Program: h.Git.Program, GitDir: h.Git.Repo.GitDir, Home: h.Home, ConfigHome: e.Getenv("XDG_CONFIG_HOME"),
 	}
-	h.Git.Person = h.Git.Repo.Settings(context.Background(), g)
-	return nil
+	h.Git.Person, err = h.Git.Repo.Settings(context.Background(), g)
+	return gitRefusal(err)
 }
 
 func probeRepo(workspace string, uid int) (gitshadow.Repo, error) {
 	repo, err := gitshadow.Probe(workspace, uid)
+	return repo, gitRefusal(err)
+}
+
+// gitRefusal gives what looking at a repository came to the form that launch's
+// own refusals have.
+func gitRefusal(err error) error {
 	var re *gitshadow.RefusedError
 	if errors.As(err, &re) {
-		return repo, refuse(re.Do, "git in the workspace: %s", re.What)
+		return refuse(re.Do, "git in the workspace: %s", re.What)
 	}
 	if err != nil {
-		return repo, fmt.Errorf("looking at git in the workspace: %w", err)
+		return fmt.Errorf("looking at git in the workspace: %w", err)
 	}
-	return repo, nil
+	return nil
 }
 
 // checkGitReach refuses a writable mount that leads past what covers the
@@ -120,12 +126,8 @@ func (r *resolver) git() error {
 	s, err := gitshadow.Plan(repo, gitshadow.Wish{
 		Profile: r.Record.Profile, Mode: g.Mode, Branch: g.Branch, Size: size, Covered: r.covered(), Tree: r.treeDir(), Points: r.masks(),
 	}, filepath.Join(r.Host.DataRoot, gitStores, r.Record.ID), filepath.Join(r.dir, mountsDir, "git"))
-	var re *gitshadow.RefusedError
-	if errors.As(err, &re) {
-		return refuse(re.Do, "git in the workspace: %s", re.What)
-	}
 	if err != nil {
-		return err
+		return gitRefusal(err)
 	}
 	r.shadow = &s
 	if r.Host.Git.Person.Signs {
@@ -200,14 +202,18 @@ func (r *resolver) gitMounts() (out []podman.Mount) {
 // directories above it from being renamed, which would leave the bare thing
 // under the old name: so each of them is mounted on itself.
 func (r *resolver) nestedMounts() (out []podman.Mount) {
-	taken := maps.Clone(r.profile.Mounts)
+	taken, after := maps.Clone(r.profile.Mounts), map[string]string{}
 	itself := func(path, mode string) {
 		target := filepath.Join("/workspace", path)
 		if _, ok := taken[target]; ok {
 			return
 		}
 		taken[target] = lock.Mount{}
-		out = append(out, r.bind(target, Source{Path: filepath.Join(r.Host.Workspace, path), Exists: true, Dir: true}, mode))
+		var needs []string
+		if s := after[path]; s != "" {
+			needs = append(needs, s)
+		}
+		out = append(out, r.bindAfter(target, Source{Path: filepath.Join(r.Host.Workspace, path), Exists: true, Dir: true}, mode, needs...))
 	}
 	around := func(path string) {
 		for i, c := range path {
@@ -235,16 +241,15 @@ func (r *resolver) nestedMounts() (out []podman.Mount) {
 		return out
 	}
 	if hooks := repo.HooksPath; hooks != "" {
+		// Where there are none yet, the agent must not make any.
+		for _, path := range repo.Hookless {
+			r.makeMask(path, undoHooks)
+			after[path] = "mask /workspace/" + path
+		}
 		around(hooks)
-		r.hooks(hooks, itself)
+		itself(hooks, "ro,z")
 	}
 	return out
-}
-
-// hooks has the hooks in the working tree where the agent can only read them.
-// Where there are none yet, it must not make any.
-func (r *resolver) hooks(path string, itself func(path, mode string)) {
-	itself(path, "ro,z")
 }
 
 // bytesOf reads a size as podman takes it.

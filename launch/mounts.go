@@ -105,13 +105,21 @@ func (r *resolver) stateDir(target string, src Source) string {
 // the host's editor would run what it says.
 func (r *resolver) mask(target, size string) podman.Mount {
 	if _, there := r.Host.Masked[target]; !there {
-		name := strings.TrimPrefix(target, "/workspace/")
-		r.step(step.Step{
-			Name: "mask " + target, Op: MaskDir{r.Host.Workspace, name, filepath.Dir(r.dir)},
-			Undo: []step.Undo{{Kind: undoRmdir, Base: baseWorkspace, Name: name}},
-		})
+		r.makeMask(strings.TrimPrefix(target, "/workspace/"), undoRmdir)
 	}
 	return podman.Mount{Kind: "tmpfs", Target: target, Size: size}
+}
+
+// makeMask makes an empty directory in the workspace for as long as the run.
+func (r *resolver) makeMask(name, undo string) {
+	s := step.Step{
+		Name: "mask /workspace/" + name, Op: MaskDir{r.Host.Workspace, name, filepath.Dir(r.dir)},
+		Undo: []step.Undo{{Kind: undo, Base: baseWorkspace, Name: name}},
+	}
+	if up := "mask /workspace/" + filepath.Dir(name); slices.ContainsFunc(r.Steps, func(s step.Step) bool { return s.Name == up }) {
+		s.Needs = []string{up}
+	}
+	r.step(s)
 }
 
 // itself mounts what lies at a path of the workspace over that path, read-only.

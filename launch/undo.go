@@ -21,6 +21,7 @@ import (
 const (
 	undoContainer = "container" // remove the run's container
 	undoRmdir     = "rmdir"     // remove an empty directory that a mask needed
+	undoHooks     = "hooks"     // remove an empty directory that hooks would be in
 	undoTree      = "tree"      // remove a tree of lazaret's own below the cache directory
 	undoSocket    = "socket"    // remove the run's socket
 	undoGitStore  = "git-store" // remove what a run's git directories were made of
@@ -67,6 +68,12 @@ func (u *undoer) undo(ctx context.Context, x step.Undo) error {
 	case undoRmdir:
 		if x.Base != baseWorkspace || !slices.Contains(maskTargets, "/workspace/"+x.Name) {
 			return fmt.Errorf("refusing to remove directory %q, which is no mask", x.Name)
+		}
+		return u.removeMask(x.Name)
+	case undoHooks:
+		// Where git looks for hooks can be anywhere; only what is empty goes.
+		if x.Base != baseWorkspace || !filepath.IsLocal(x.Name) || filepath.Clean(x.Name) != x.Name || x.Name == "." || split(x.Name)[0] == ".git" {
+			return fmt.Errorf("refusing to remove directory %q, where no hooks can be", x.Name)
 		}
 		return u.removeMask(x.Name)
 	case undoTree:

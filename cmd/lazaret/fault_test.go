@@ -251,9 +251,10 @@ func (s *sandboxed) steps() []string {
 func TestFaultTable(t *testing.T) {
 	needE2E(t)
 	s := newSandboxed(t)
+	s.repository()
 	before := s.host()
 	steps := s.steps()
-	if len(steps) < 5 {
+	if len(steps) < 5 || !slices.Contains(steps, "git.shadow") || !slices.Contains(steps, "mask /workspace/hooks/deep") {
 		t.Fatalf("only %d steps: %v", len(steps), steps)
 	}
 	if only := os.Getenv("LAZARET_FAULT_STEPS"); only != "" {
@@ -377,6 +378,15 @@ persistent_dirs`, 1)
 	if n < 12 || kept == "0" {
 		t.Errorf("%d faults, %s kept", n, kept)
 	}
+// repository makes the workspace one, with hooks where there are none yet.
+func (s *sandboxed) repository() {
+	s.t.Helper()
+	c := exec.Command("sh", "-euc", `git init -q -b main; git add .; git -c user.name=Dev -c user.email=d@example.org commit -qm first; git config core.hooksPath hooks/deep`)
+	c.Dir = s.ws
+	if out, err := c.CombinedOutput(); err != nil {
+		s.t.Fatalf("%v\n%s", err, out)
+	}
+	s.must("launch", "shell", "--", "true")
 }
 
 // faults makes each of the steps fail in every way.
