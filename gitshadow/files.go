@@ -15,14 +15,14 @@ import (
 // smallFile bounds what is read of a file that git keeps short, in bytes.
 const smallFile = 1 << 20
 
-// packedMax bounds a packed-refs file: some millions of refs.
-const packedMax = 512 << 20
+// packedMax bounds a packed-refs file: a million refs.
+const packedMax = 64 << 20
 
 // readFile reads a regular file that is no link and has at most limit bytes.
 // What a repository holds may be a named pipe, a device or a link: nothing of
 // that is opened.
 func readFile(path string, limit int64) (string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	f, err := openSolid(path)
 	if err != nil {
 		return "", err
 	}
@@ -42,6 +42,19 @@ func readFile(path string, limit int64) (string, error) {
 		return "", fmt.Errorf("%s is larger than %d bytes", filepath.Base(path), limit)
 	}
 	return string(b), nil
+}
+
+// openSolid opens a file to be read, by a path in which there is no link: the
+// directories on the way may be an agent's to replace.
+func openSolid(path string) (*os.File, error) {
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+		Flags:   unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY,
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
 }
 
 // isDir tells whether a directory is there that is no link.

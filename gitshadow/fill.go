@@ -104,6 +104,9 @@ func (s Shadow) fill(p Place) error {
 	}
 	f.copy(filepath.Join(store, headFile), own+"HEAD")
 	f.copy(filepath.Join(store, indexFile), own+"index")
+	if p.N > 0 {
+		f.shared(p, own)
+	}
 	f.modules(s, p, own)
 	f.sparse(p, filepath.Join(store, sparseFile), own)
 
@@ -146,6 +149,14 @@ func (s Shadow) fill(p Place) error {
 		}
 	}
 	return f.err
+}
+
+// shared copies the parts of a split index, which git writes to.
+func (f *filler) shared(p Place, own string) {
+	names, _ := filepath.Glob(escapeGlob(p.Repo.GitDir) + "/sharedindex.*")
+	for _, name := range names {
+		f.copy(name, own+filepath.Base(name))
+	}
 }
 
 // ownLinks links what belongs to one working tree alone.

@@ -285,6 +285,35 @@ func TestIndexFollowsTheBranch(t *testing.T) {
 	}
 }
 
+// TestNestedIndexIsNotRead: an agent can have made the nested repository, so
+// git on the host reads nothing of it, and its split index works inside.
+func TestNestedIndexIsNotRead(t *testing.T) {
+	dir := tree(t)
+	sh(t, dir, oneCommit+`mkdir n; cd n; `+oneCommit+`git config core.splitIndex true; git update-index --split-index; test -e .git/sharedindex.*`)
+	ws := dir + "/r"
+	out, err := inside(t, shadowOf(t, ws, Wish{Mode: Quarantine, Branch: "auto", Covered: []string{"n/r/a"}}), ws, dev, `cd n/r; git status --porcelain; git ls-files; echo x >>a; git commit -qam x`)
+	if err != nil || out != "a" {
+		t.Errorf("%v\n%s", err, out)
+	}
+	// What git would stop at is copied like any other.
+	sh(t, ws, `echo garbage >n/r/.git/index`)
+	shadowOf(t, ws, Wish{Mode: Quarantine, Branch: "auto", Covered: []string{"n/r/a"}})
+	// A directory on the way that became a link is not followed.
+	r, err := Probe(ws, os.Getuid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, ws, `mv n ../n; ln -s ../n n`)
+	base := t.TempDir()
+	s, err := Plan(r, Wish{Profile: "claude", Mode: Quarantine, Branch: "auto", Size: 1 << 20}, base+"/s/0123456789ab", base+"/at")
+	if err == nil {
+		_, err = s.Prepare(t.Context(), Git{Program: gitProgram(t)})
+	}
+	if err == nil {
+		t.Error("a link on the way was followed")
+	}
+}
+
 // TestForwardOnlyWithoutLoss: the agent's branch is moved up to what is checked
 // out, unless it has commits of its own.
 func TestForwardOnlyWithoutLoss(t *testing.T) {
@@ -395,5 +424,18 @@ func TestSettings(t *testing.T) {
 	sh(t, dir+"/r", `git config core.hooksPath hooks/x; ln -s /tmp hooks`)
 	if _, err := r.Settings(t.Context(), g); err == nil || !strings.Contains(err.Error(), `"hooks" is no directory`) {
 		t.Errorf("by a link: %v", err)
+	}
+}
+
+// TestPointersStayPointers: files that a filter of the person's own stands
+// behind are not seen as changed where there is no such filter.
+func TestPointersStayPointers(t *testing.T) {
+	dir := tree(t)
+	sh(t, dir, oneCommit+`echo '*.bin filter=lfs' >.gitattributes; git config filter.lfs.clean 'sed s/content/pointer/'; git config filter.lfs.smudge 'sed s/pointer/content/'
+		echo content >x.bin; touch -d '1 hour ago' x.bin; git add -A; git commit -qm two; git show HEAD:x.bin | grep pointer; grep content x.bin; git config --remove-section filter.lfs`)
+	ws := dir + "/r"
+	out, err := inside(t, shadowOf(t, ws, Wish{Mode: Quarantine, Branch: "auto"}), ws, dev, `git status --porcelain; echo more >>a; git commit -qam more; git show HEAD:x.bin`)
+	if err != nil || out != "pointer" {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // Limits of the search for nested repositories.
 const (
 	nestedTime = 3 * time.Second // then it ends, and says so
-	nestedMost = 200
+	nestedMost = 64
 	nestedDeep = 64
 )
 

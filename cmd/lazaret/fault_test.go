@@ -378,6 +378,8 @@ persistent_dirs`, 1)
 	if n < 12 || kept == "0" {
 		t.Errorf("%d faults, %s kept", n, kept)
 	}
+}
+
 // repository makes the workspace one, with hooks where there are none yet.
 func (s *sandboxed) repository() {
 	s.t.Helper()
