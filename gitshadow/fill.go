@@ -132,6 +132,12 @@ func (s Shadow) fill(p Place) error {
 			f.link(filepath.Join(p.Host, shallowFile), shallowFile)
 		}
 	}
+	if s.inner(p) {
+		for _, name := range []string{"objects", "refs", "logs"} {
+			f.do(bind(filepath.Join(from, name), filepath.Join(f.at, name), false))
+		}
+		return f.err
+	}
 	f.bind(filepath.Join(from, "objects"), s.part(p, "objects"), false)
 	f.bind(filepath.Join(from, "refs"), s.part(p, "refs"), false)
 	if isDir(filepath.Join(from, "logs")) {

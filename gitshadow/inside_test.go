@@ -439,3 +439,20 @@ func TestPointersStayPointers(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// TestManyNested: there is room for so many, and the rest is said.
+func TestManyNested(t *testing.T) {
+	dir := tree(t)
+	sh(t, dir, oneCommit+`for i in 1 2 3 4 5 6 7 8 9; do for j in 1 2 3 4 5 6 7 8; do mkdir -p $i/$j; cp -r .git $i/$j/.git; done; done`)
+	r, err := Probe(dir+"/r", os.Getuid())
+	if err != nil || !r.Unseen || len(r.Nested) < 40 {
+		t.Errorf("%d nested, the rest unseen: %v, %v", len(r.Nested), r.Unseen, err)
+	}
+	s, err := Plan(r, Wish{Profile: "claude", Mode: Quarantine, Size: 1 << 20}, "/s/0123456789ab", "/at")
+	if n := len(s.Mounts()); err != nil || n > 150 {
+		t.Errorf("%d mounts, %v", n, err)
+	}
+	if _, err := Plan(r, Wish{Profile: "claude", Mode: Writeback, Size: 1 << 20}, "/s/0123456789ab", "/at"); err == nil {
+		t.Error("write-back to so many was not refused")
+	}
+}

@@ -13,7 +13,9 @@ import (
 const (
 	nestedTime = 3 * time.Second // then it ends, and says so
 	nestedMost = 64
-	nestedDeep = 64
+	// gVisor has no room for more than some 250 mounts in one sandbox, seen.
+	nestedMounts = 190
+	nestedDeep   = 64
 )
 
 // findNested finds the repositories below the working tree. The masks over
@@ -43,7 +45,18 @@ func (r *Repo) findNested(uid int) {
 		level = next
 	}
 	slices.Sort(found)
+	mounts, around := 0, map[string]bool{}
 	for _, path := range found {
+		for dir := path; dir != "."; dir = filepath.Dir(dir) {
+			if !around[dir] {
+				around[dir] = true
+				mounts++
+			}
+		}
+		if mounts += 3; mounts > nestedMounts {
+			r.Unseen = true
+			return
+		}
 		r.Nested = append(r.Nested, r.nested(path, uid))
 	}
 }

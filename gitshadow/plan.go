@@ -64,6 +64,10 @@ type Place struct {
 	Covered []string // below the working tree
 }
 
+// writebackMost is how many repositories a sandbox can write to itself: each
+// takes seven mounts.
+const writebackMost = 25
+
 // OwnBranch is the full name of the branch that is a profile's own.
 func OwnBranch(profile string) string { return "refs/heads/lazaret/agent-" + profile }
 
@@ -74,6 +78,10 @@ func Plan(r Repo, w Wish, dir, at string) (Shadow, error) {
 	all := append([]Repo{r}, r.Nested...)
 	if w.Tree != "" {
 		all = all[:1] // what is nested in the workspace is not in the tree
+	}
+	if w.Mode == Writeback && len(all) > writebackMost {
+		return s, refuse("set git = \"quarantine\" in lazaret.toml",
+			"there are "+strconv.Itoa(len(all)-1)+" repositories nested in the workspace, more than a sandbox can write to at once")
 	}
 	for _, repo := range all {
 		if repo.Kind == None || repo.Kind == Above {
@@ -176,6 +184,9 @@ func (s Shadow) Mounts() (out []Mount) {
 		for i, at := range p.Alternates {
 			out = append(out, Mount{s.part(p, "alt"+strconv.Itoa(i)), at, true})
 		}
+		if s.inner(p) {
+			continue
+		}
 		out = append(out, Mount{s.part(p, "objects"), p.Common + "/objects", false})
 		if s.Mode == Quarantine || p.Repo.ObjectsInfo {
 			// Whoever writes there has git read objects from anywhere.
@@ -188,6 +199,11 @@ func (s Shadow) Mounts() (out []Mount) {
 	}
 	return out
 }
+
+// inner tells whether what a place writes to is mounted by the helper only. Of
+// nested ones in quarantine the sandbox can take that away, and loses by it
+// nothing but its own: gVisor has no room for more than some 250 mounts.
+func (s Shadow) inner(p Place) bool { return s.Mode == Quarantine && p.N > 0 }
 
 // headLog tells whether the sandbox needs another log of what is checked out
 // than the host's: git takes "the branch before" from there.

@@ -114,7 +114,7 @@ func (r *resolver) git() error {
 		r.notice("the workspace is a directory of a larger repository, which the sandbox does not have: no git inside; work at its top to have it")
 	}
 	if repo.Unseen {
-		r.notice("there are too many directories to find every repository nested in the workspace: the agent can write to the git directories of some")
+		r.notice("there are too many directories, or repositories in them, to cover the git directory of each: the agent can write to those of some")
 	}
 	if repo.Kind == gitshadow.None || repo.Kind == gitshadow.Above {
 		return nil
