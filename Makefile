@@ -6,7 +6,7 @@ help:
 	@echo "make test-long  what takes too long for every change"
 	@echo "make build      bin/lazaret"
 	@echo "make lint       staticcheck and shellcheck"
-	@echo "make bench      start-up and lock times"
+	@echo "make bench      start-up, lock and git times"
 	@echo "make dist       packages for amd64 and arm64, in bin/dist"
 	@echo "make clean      remove what the build made"
 
@@ -27,6 +27,7 @@ lint:
 
 bench:
 	@.ci/bench
+	@.ci/bench-git
 
 dist:
 	@.ci/dist
