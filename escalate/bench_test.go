@@ -28,7 +28,6 @@ func BenchmarkTrue(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	d.Runners.Ready()
 	path := filepath.Join(dir, "s")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {

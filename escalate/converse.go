@@ -26,6 +26,7 @@ func (d *Daemon) converse(raw *net.UnixConn) {
 	if uid, err := peer(raw); err != nil || !d.Peer(uid) {
 		return
 	}
+	d.Runners.ready() // while the two greet
 	ctx, cancel := context.WithCancelCause(d.ctx)
 	defer cancel(nil)
 	stop := context.AfterFunc(ctx, func() { raw.SetReadDeadline(time.Unix(1, 0)) })

@@ -340,7 +340,7 @@ func TestHalfOpen(t *testing.T) {
 		c.Close()
 	}
 	for range 100 {
-		if runtime.NumGoroutine() <= before+2 {
+		if runtime.NumGoroutine() <= before+4 {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -406,12 +406,12 @@ func TestManyRequests(t *testing.T) {
 		t.Errorf("%d denied, %d timed out, %d not let in", denied.Load(), timeout.Load(), busy.Load())
 	}
 	for range 100 {
-		if runtime.NumGoroutine() <= before+2 {
+		if runtime.NumGoroutine() <= before+4 {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	if n := runtime.NumGoroutine(); n > before+2 {
+	if n := runtime.NumGoroutine(); n > before+4 {
 		t.Errorf("%d goroutines, before there were %d", n, before)
 	}
 	if r := h.ask(t, "true"); !r.Approved {

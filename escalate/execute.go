@@ -21,11 +21,12 @@ import (
 type Runners struct {
 	Lazaret string // this program
 
-	mu    sync.Mutex
-	spare chan *runner // holds at most one, made before it is needed
-	live  map[*runner]bool
-	ended bool
-	all   sync.WaitGroup
+	mu     sync.Mutex
+	spare  chan *runner // holds at most one, made before it is needed
+	making bool         // one
+	live   map[*runner]bool
+	ended  bool
+	all    sync.WaitGroup
 }
 
 // runner is lazaret's end of one.
@@ -112,35 +113,41 @@ func (r *runner) close() {
 	r.errout.Close()
 }
 
-// Ready has a runner wait for the first command.
-func (x *Runners) Ready() {
+// ready has a runner wait for the next command, where none does.
+func (x *Runners) ready() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.ended {
-		return
-	}
 	if x.spare == nil {
 		x.spare = make(chan *runner, 1)
 	}
+	if x.ended || x.making || len(x.spare) > 0 {
+		return
+	}
+	x.making = true
 	x.all.Go(func() {
 		r, err := x.start(nil)
-		if err != nil {
-			return // the next command starts its own, and tells
-		}
-		select {
-		case x.spare <- r:
-		default:
-			r.conn.Close() // there is one
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.making = false
+		if err == nil { // else the next command starts its own, and tells
+			x.spare <- r
 		}
 	})
+}
+
+// waiting is the runner that waits; a channel that gives none before ready.
+func (x *Runners) waiting() chan *runner {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.spare
 }
 
 // give gives a job to a runner: the one that waits if it will do.
 func (x *Runners) give(j job, stdin *os.File) (*runner, error) {
 	if stdin == nil {
 		select {
-		case r := <-x.spare:
-			x.Ready()
+		case r := <-x.waiting():
+			x.ready()
 			if json.NewEncoder(r.conn).Encode(j) == nil {
 				return r, nil
 			}
@@ -216,7 +223,7 @@ func (x *Runners) Close() {
 	x.mu.Unlock()
 	x.all.Wait()
 	select {
-	case r := <-x.spare:
+	case r := <-x.waiting():
 		r.close()
 	default:
 	}

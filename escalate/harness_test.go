@@ -98,7 +98,6 @@ func newHost(t *testing.T, change func(*host, *Config)) *host {
 	if h.Daemon, err = New(c); err != nil {
 		t.Fatal(err)
 	}
-	h.Runners.Ready()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: h.socket, Net: "unix"})
 	if err != nil {
 		t.Fatal(err)

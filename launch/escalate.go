@@ -161,7 +161,6 @@ func (s *escalation) begin(l live) {
 	if s.daemon, s.failed = escalate.New(s.config); s.failed != nil {
 		return
 	}
-	s.config.Runners.Ready()
 	s.going.Go(func() { s.renew(ctx) })
 	s.going.Go(func() { s.watchSockets(ctx) })
 	s.going.Go(func() {
