@@ -43,8 +43,9 @@ type helper struct {
 
 // startHelper starts the helper of a run, with stdio as what the sandbox will
 // get. The helper holds the run's helper lock until it ends, and the state's,
-// where there is one.
-func startHelper(ctx context.Context, h Host, c *claim, conf string, stdio [3]*os.File, terminal bool, held *os.File, ran func(proc.Ran)) (*helper, error) {
+// where there is one. It puts the terminal back, where there is one, if this
+// lazaret ends without a word.
+func startHelper(ctx context.Context, h Host, c *claim, conf string, stdio [3]*os.File, terminal, held *os.File, ran func(proc.Ran)) (*helper, error) {
 	env := append(append([]string(nil), h.Environ...), "CONTAINERS_CONF="+conf)
 	pid, err := pauseProcess(ctx, h, env)
 	if err != nil {
@@ -71,6 +72,9 @@ func startHelper(ctx context.Context, h Host, c *claim, conf string, stdio [3]*o
 	if held != nil {
 		extra = append(extra, held)
 	}
+	if terminal != nil {
+		extra = append(extra, terminal)
+	}
 	child, wait, err := proc.Start(context.WithoutCancel(ctx), proc.Cmd{
 		Argv: []string{
 			nsenter, "--target", strconv.Itoa(pid), "--user", "--mount", "--preserve-credentials", "--",
@@ -84,7 +88,7 @@ func startHelper(ctx context.Context, h Host, c *claim, conf string, stdio [3]*o
 		Stderr:     stdio[2],
 		ExtraFiles: extra,
 		Session:    true,
-		Terminal:   terminal,
+		Terminal:   terminal != nil,
 	})
 	// The helper's copies are the only ones from here on: the lock is held,
 	// and the conversation goes on, as long as it lives.
@@ -213,6 +217,7 @@ func (p *helper) send(r request, ch chan reply) (int, error) {
 // close ends the conversation, upon which the helper removes what is left of
 // the sandbox and ends, and waits for that. One that hangs is killed.
 func (p *helper) close() error {
+	p.send(request{Kind: kindBye}, nil)
 	p.conn.Close()
 	patience := helperAnswer
 	if p.hung.Load() {

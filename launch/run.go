@@ -141,7 +141,14 @@ func (r *run) startHelper(ctx context.Context, conf string) (err error) {
 		child := r.session.Child()
 		stdio = [3]*os.File{child, child, child}
 	}
-	r.helper, err = startHelper(ctx, r.plan.Host, r.claim, conf, stdio, r.session != nil, r.plan.held.file, r.ran)
+	var terminal *os.File
+	if r.session != nil {
+		if terminal, err = r.session.Spare(); err != nil {
+			return err
+		}
+		defer terminal.Close()
+	}
+	r.helper, err = startHelper(ctx, r.plan.Host, r.claim, conf, stdio, terminal, r.plan.held.file, r.ran)
 	if err == nil {
 		r.attend.helper.Store(r.helper)
 	}

@@ -17,6 +17,7 @@ import (
 	"lazaret/internal/proc"
 	"lazaret/internal/step"
 	"lazaret/launch/podman"
+	"lazaret/launch/term"
 	"lazaret/overlay"
 )
 
@@ -64,13 +65,20 @@ func ServeHelper(conn, lock *os.File, stdio [3]*os.File) error {
 		return fmt.Errorf("naming the helper: %w", err)
 	}
 	s := &server{stdio: stdio, enc: json.NewEncoder(conn), cancels: map[int]context.CancelFunc{}}
+	// Behind the lock of the state, which not every run has.
+	keeper := term.Keep(5, 6)
 	s.reply(reply{})
 	d := json.NewDecoder(conn)
 	for {
 		var r request
 		if err := d.Decode(&r); err != nil {
 			// io.EOF is how it ends; on anything else there is nobody to tell.
+			keeper.Restore()
 			break
+		}
+		if r.Kind == kindBye {
+			keeper = nil // lazaret does it itself
+			continue
 		}
 		if r.Kind == kindCancel {
 			s.cancel(r.Cancel)

@@ -27,6 +27,7 @@ const (
 	kindRemove  = "remove"
 	kindUnmount = "unmount"
 	kindCancel  = "cancel"
+	kindBye     = "bye" // lazaret ends, in order
 )
 
 // reply answers one request. Reply 0 says that the helper is there.

@@ -40,7 +40,8 @@ func (s *Session) Close() error {
 func (s *Session) giveUp() {
 	f := &s.filter
 	// A mouse that moves, a window that gets the focus.
-	reports := f.modes.changed != 0 || f.modes.kitty != (kittyKeys{}) || f.modes.otherKeys != 0
+	t := f.modes.traces()
+	reports := t.private != 0 || t.keys || f.modes.kitty != (kittyKeys{}) || f.modes.otherKeys != 0
 	last := f.Cut(nil)
 	if f.modes.touched() {
 		last = f.modes.end(last)

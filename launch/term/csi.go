@@ -36,6 +36,9 @@ func parseCSI(seq []byte, final byte) (s csiSeq, ok bool) {
 // terminals were brought down by larger ones.
 const valueMax = 65535
 
+// repeatMax is how often a character may be repeated: a line's length.
+const repeatMax = 4096
+
 // numbers gives the parameters, -1 where one is not given. Those with parts
 // (1:2) or values out of range are not ok.
 func (s csiSeq) numbers() (out []int, ok bool) {
@@ -114,10 +117,10 @@ func (f *Filter) judge(s csiSeq, inter byte, p []int) bool {
 		f.modes.cursor = at(p, 0, 0)
 		return f.modes.cursor <= 6
 	case inter == '!' && s.final == 'p' && s.prefix == 0:
-		alt, kitty := f.modes.alt, f.modes.kitty
-		palette := f.modes.colours
+		// Mouse, focus and others stay, and so does the screen.
+		alt, kitty, colours, changed := f.modes.alt, f.modes.kitty, f.modes.colours, f.modes.changed
 		f.modes.reset()
-		f.modes.alt, f.modes.kitty, f.modes.colours = alt, kitty, palette
+		f.modes.alt, f.modes.kitty, f.modes.colours, f.modes.changed = alt, kitty, colours, changed&^softReset
 		return true
 	case inter == '"' && s.final == 'q' && s.prefix == 0:
 		return true // protects characters from being erased
@@ -130,8 +133,13 @@ func (f *Filter) judge(s csiSeq, inter byte, p []int) bool {
 func (f *Filter) judgePlain(final byte, p []int) bool {
 	switch final {
 	case '@', 'A', 'B', 'C', 'D', 'E', 'F', 'G', 'H', 'I', 'J', 'K', 'L', 'M', 'P', 'S', 'X', 'Z',
-		'`', 'a', 'b', 'd', 'e', 'f', 'g':
+		'`', 'a', 'd', 'e', 'f':
 		return true
+	case 'g':
+		f.modes.tabs = true
+		return true
+	case 'b':
+		return at(p, 0, 1) <= repeatMax
 	case 'T':
 		return len(p) < 2 // with five it begins a mouse mode that waits for an answer
 	case 'r':

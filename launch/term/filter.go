@@ -313,7 +313,9 @@ func (f *Filter) single(c byte) {
 		f.modes.saved = false
 	case '=', '>':
 		f.modes.keypad = c == '='
-	case 'D', 'E', 'H', 'M', 'N', 'O':
+	case 'H':
+		f.modes.tabs = true
+	case 'D', 'E', 'M', 'N', 'O':
 	case 'c':
 		f.leaveAlt()
 		f.modes.reset()

@@ -173,6 +173,36 @@ func TestFilterIsBounded(t *testing.T) {
 	}
 }
 
+// What a reset may not have undone is undone again: terminals differ in what
+// theirs do, and a sandbox must not be able to make lazaret forget.
+func TestResetForgetsNothing(t *testing.T) {
+	const set = "\x1b[?1003;2004;1004h\x1b]10;#000\x07\x1b]11;#000\x07\x1b]4;1;#000\x07\x1b[>4;2m\x1b[>1u\x1b[3g\x1b(0"
+	for _, reset := range []string{"\x1bc", "\x1b[!p", "\x1bc\x1b[!p\x1bc"} {
+		var f Filter
+		f.Append(nil, []byte(set+reset))
+		end := string(f.modes.end(nil))
+		for _, want := range []string{"\x1b[?1003l", "\x1b[?2004l", "\x1b[?1004l", "\x1b]110\x1b\\", "\x1b]111\x1b\\", "\x1b]104\x1b\\", "\x1b[>4m", "\x1b[<", "\x1b[?5W", "\x1b(B"} {
+			if !strings.Contains(end, want) {
+				t.Errorf("after %q, the end lacks %q: %q", reset, want, end)
+			}
+			if want[1] == ']' && !strings.Contains(string(f.modes.undo(nil)), want) {
+				t.Errorf("after %q, a question is shown without %q", reset, want)
+			}
+		}
+	}
+	var f Filter
+	f.Append(nil, []byte(set+"\x1b[!p"))
+	if redo := string(f.modes.redo(nil)); !strings.Contains(redo, "\x1b[?1003h") {
+		t.Errorf("a soft reset ends the mouse: %q", redo)
+	}
+	for range 1000 {
+		f.Append(nil, []byte(set+"\x1bc"))
+	}
+	if n := len(f.modes.end(nil)); n > 1000 {
+		t.Errorf("the end has %d bytes", n)
+	}
+}
+
 func BenchmarkFilterText(b *testing.B) {
 	benchmarkFilter(b, strings.Repeat("the quick brown fox jumps over the lazy dog 0123456789\r\n", 80))
 }

@@ -132,6 +132,7 @@ func FuzzFilter(f *testing.F) {
 		// What undoes and does again is as innocent.
 		for _, again := range [][]byte{f.modes.undo(nil), f.modes.redo(nil), f.modes.end(nil)} {
 			var h Filter
+			again = bytes.ReplaceAll(again, []byte("\x1b[?5W"), nil) // tab stops, which only lazaret sets
 			if bad := forbidden(again); bad != nil && !bytes.Contains(again, []byte("23;0t")) {
 				t.Fatalf("%q left %q, with %q", in, again, bad)
 			}

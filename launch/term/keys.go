@@ -81,21 +81,6 @@ func (c colours) unsetPalette() {
 	maps.DeleteFunc(c, func(k, _ string) bool { return k[:2] == "4;" })
 }
 
-func (c colours) undo(dst []byte) []byte {
-	palette := false
-	for _, k := range slices.Sorted(maps.Keys(c)) {
-		if k[:2] == "4;" {
-			palette = true
-		} else {
-			dst = append(dst, "\x1b]1"+k+"\x1b\\"...)
-		}
-	}
-	if palette {
-		dst = append(dst, "\x1b]104\x1b\\"...)
-	}
-	return dst
-}
-
 func (c colours) redo(dst []byte) []byte {
 	for _, k := range slices.Sorted(maps.Keys(c)) {
 		dst = append(dst, "\x1b]"+c[k]+"\x1b\\"...)

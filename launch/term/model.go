@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	uv "github.com/charmbracelet/ultraviolet"
 	"github.com/charmbracelet/x/vt"
@@ -43,6 +44,9 @@ type task struct {
 // behindMax is how much output, in bytes, the model may have to catch up with:
 // a second or two of its work.
 const behindMax = 4 << 20
+
+// catchUp is how long it may take to do so when its screen is asked for.
+const catchUp = time.Second
 
 func newModel(cols, rows int) *model {
 	m := &model{cols: cols, rows: rows}
@@ -117,7 +121,8 @@ func (m *model) run() {
 func (m *model) do(t task, cols, rows int) (ok bool) {
 	defer func() {
 		if recover() != nil {
-			m.emu, ok = nil, false
+			m.drop()
+			ok = false
 		}
 	}()
 	switch {
@@ -143,10 +148,14 @@ func (m *model) do(t task, cols, rows int) (ok bool) {
 }
 
 func (m *model) drop() {
-	if m.emu != nil {
-		m.emu.Close()
-		m.emu = nil
+	if m.emu == nil {
+		return
 	}
+	// Ends the reading of its answers. Its own Close writes what that reads.
+	if p, ok := m.emu.InputPipe().(io.Closer); ok {
+		p.Close()
+	}
+	m.emu = nil
 }
 
 func (m *model) close() {
@@ -161,8 +170,15 @@ func (m *model) close() {
 func (m *model) paint(dst []byte) (out []byte, at, saved uv.Position, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for (len(m.todo) > 0 || m.busy) && !m.lost && !m.closed {
+	// The person waits too: what takes an emulator longer is drawn again by
+	// the program.
+	until := time.Now().Add(catchUp)
+	defer time.AfterFunc(catchUp, m.change.Broadcast).Stop()
+	for (len(m.todo) > 0 || m.busy) && !m.lost && !m.closed && time.Now().Before(until) {
 		m.change.Wait()
+	}
+	if len(m.todo) > 0 || m.busy {
+		m.todo, m.size, m.lost = nil, 0, true
 	}
 	if m.lost || m.emu == nil {
 		return dst, at, saved, false

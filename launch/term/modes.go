@@ -27,6 +27,8 @@ type modes struct {
 	savedPen  pen
 	link      string // open: parameters;target
 	titled    bool   // the terminal keeps the person's own title
+	tabs      bool   // where tabs stop was changed
+	old       traces // of what was, before a reset that may not have undone it
 }
 
 // privateModes are the modes (DECSET) that a sandbox may set, with what each
@@ -55,6 +57,15 @@ var privateModes = []struct {
 	{n: 2031}, // light and dark are told
 	{n: 2048}, // sizes are told
 }
+
+// softReset are the private modes that a soft reset (DECSTR) ends.
+var softReset = func() (bits uint64) {
+	for _, n := range []int{1, 6, 7, 25, 66, 69} {
+		bit, _, _ := privateMode(n)
+		bits |= bit
+	}
+	return bits
+}()
 
 func privateMode(n int) (bit uint64, set, ok bool) {
 	for i, m := range privateModes {
@@ -88,10 +99,10 @@ func (m *modes) setANSI(n int, on bool) {
 	}
 }
 
-// reset is what a full reset (RIS) leaves.
+// reset is what a reset (RIS, DECSTR) leaves. Terminals differ in what that
+// undoes, so what was is undone again later, whether it is still there or not.
 func (m *modes) reset() {
-	titled := m.titled
-	*m = modes{titled: titled}
+	*m = modes{titled: m.titled, old: m.traces()}
 }
 
 // setPrivate sets or resets one private mode, if a sandbox may.
@@ -143,47 +154,7 @@ func (f *Filter) leaveAlt() {
 
 // undo gives what makes the terminal as it was when the sandbox began, but for
 // what is drawn, which screen is shown, and where the cursor is.
-func (m *modes) undo(dst []byte) []byte {
-	for i, p := range privateModes {
-		if m.changed&(1<<i) != 0 {
-			dst = fmt.Appendf(dst, "\x1b[?%d%c", p.n, letter(p.set))
-		}
-	}
-	if m.insert {
-		dst = append(dst, "\x1b[4l"...)
-	}
-	if m.newline {
-		dst = append(dst, "\x1b[20l"...)
-	}
-	if m.keypad {
-		dst = append(dst, "\x1b>"...)
-	}
-	if m.region != [2]int{} {
-		dst = append(dst, "\x1b[r"...)
-	}
-	if m.shifted {
-		dst = append(dst, 0x0f)
-	}
-	for i, c := range m.charsets {
-		if c != 0 && c != 'B' {
-			dst = append(dst, 0x1b, '('+byte(i), 'B')
-		}
-	}
-	if m.cursor != 0 {
-		dst = append(dst, "\x1b[0 q"...)
-	}
-	if m.otherKeys != 0 {
-		dst = append(dst, "\x1b[>4m"...)
-	}
-	dst = m.colours.undo(dst)
-	if m.link != "" {
-		dst = append(dst, "\x1b]8;;\x1b\\"...)
-	}
-	if m.pen != (pen{}) {
-		dst = append(dst, "\x1b[m"...)
-	}
-	return dst
-}
+func (m *modes) undo(dst []byte) []byte { return m.traces().undo(dst) }
 
 // redo makes the terminal again what the sandbox had made of it. It does not
 // hold back what is drawn (2026): who does that for longer than a moment is
@@ -244,10 +215,10 @@ func (m *modes) end(dst []byte) []byte {
 		dst = m.kitty.undo(dst, true)
 		dst = m.undo(dst)
 		dst = append(dst, "\x1b[?1049l"...)
-	} else if m.on(6) {
+	} else if t := m.traces(); t.origin() {
 		// Wherever the cursor is put, this moves it away again.
 		dst = append(m.undo(dst), "\x1b[999;1H"...)
-	} else if m.region != [2]int{} || m.on(69) {
+	} else if t.region || t.margins() {
 		// These move the cursor, which is to stay: it is where the person's
 		// shell goes on.
 		dst = append(dst, "\x1b7"...)
@@ -255,6 +226,9 @@ func (m *modes) end(dst []byte) []byte {
 		dst = append(dst, "\x1b8\x1b[m"...)
 	} else {
 		dst = m.undo(dst)
+	}
+	if m.old.keys {
+		dst = fmt.Appendf(dst, "\x1b[=0u\x1b[<%du", kittyMost)
 	}
 	dst = m.kitty.undo(dst, false)
 	if m.titled {

@@ -2,7 +2,7 @@ package term
 
 import (
 	"bytes"
-	"io"
+	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -16,18 +16,29 @@ import (
 
 // window is a person's terminal that answers what it is asked.
 type window struct {
-	t   *testing.T
-	f   *os.File // our end of its pty
-	mu  sync.Mutex
-	emu *vt.Emulator
-	got bytes.Buffer // all it was sent
+	t    *testing.T
+	f    *os.File // our end of its pty
+	mu   sync.Mutex
+	slow time.Duration // how long it takes to answer
+	emu  *vt.Emulator
+	got  bytes.Buffer // all it was sent
 }
 
 func openWindow(t *testing.T) (w *window, tty string) {
 	me, tty := person(t)
 	pty.Setsize(me, &pty.Winsize{Rows: 10, Cols: 40})
 	w = &window{t: t, f: me, emu: vt.NewEmulator(40, 10)}
-	go io.Copy(me, w.emu) // its answers
+	go func() { // its answers, which take their time
+		buf := make([]byte, 4096)
+		for {
+			n, err := w.emu.Read(buf)
+			if err != nil {
+				return
+			}
+			time.Sleep(w.slow)
+			me.Write(buf[:n])
+		}
+	}()
 	go func() {
 		buf := make([]byte, 4096)
 		for {
@@ -49,14 +60,13 @@ func (w *window) screen(want string) string {
 	w.t.Helper()
 	for range 200 {
 		w.mu.Lock()
-		s, p := w.emu.Render(), w.emu.CursorPosition()
+		s := w.emu.Render()
 		w.mu.Unlock()
 		if strings.Contains(s, want) {
 			time.Sleep(20 * time.Millisecond)
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			s, p = w.emu.Render(), w.emu.CursorPosition()
-			return s + "\ncursor at " + p.String()
+			return w.emu.Render() + "\ncursor at " + w.emu.CursorPosition().String()
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -202,7 +212,7 @@ func TestTakeoverAndTypeAhead(t *testing.T) {
 func TestCloseResets(t *testing.T) {
 	w, tty := openWindow(t)
 	s, child := sandboxed(t, tty)
-	w.f.WriteString("")
+	w.slow = 60 * time.Millisecond // as over a network
 	child.WriteString("shell\r\n" + fullScreen + "\x1b(Bready\x1b]0;evil\x07\x1b[6n\x1b[c\x1b[c\x1b[6n")
 	w.screen("ready")
 	if err := s.Close(); err != nil {
@@ -217,7 +227,11 @@ func TestCloseResets(t *testing.T) {
 		t.Errorf("left: %q", f.modes.end(nil))
 	}
 	own := reopen(t, tty)
-	silent(t, own)
+	if _, err := xterm.MakeRaw(int(own.Fd())); err != nil { // or only a whole line would be read
+		t.Fatal(err)
+	}
+	time.Sleep(8 * w.slow)
+	silent(t, reopen(t, tty))
 }
 
 // What the person's shell prints next stands where the sandbox left off.
@@ -235,4 +249,12 @@ func TestCloseKeepsTheCursor(t *testing.T) {
 			t.Errorf("after %q: %q", end, got)
 		}
 	}
+}
+
+func getSize(f *os.File) (string, error) {
+	size, err := pty.GetsizeFull(f)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%dx%d", size.Cols, size.Rows), nil
 }
