@@ -54,12 +54,13 @@ func (p *page) note(indent int, s string) {
 	}
 }
 
-// request lays out a request.
-func request(a escalate.Ask, edited bool, w int, sym symbols) []line {
+// request lays out a request. The lines from need on are the person's own
+// environment, which need not be read: nothing in it is the sandbox's.
+func request(a escalate.Ask, edited bool, w int, sym symbols) (lines []line, need int) {
 	p := page{w: w, sym: sym}
 	p.field("request", cells(a.ID, dim))
 	if a.Why != "" {
-		p.field("asked as", cells(a.Why, dim))
+		p.field("because", cells(a.Why, dim))
 	}
 	p.gap()
 	if strings.TrimSpace(a.Reason) == "" {
@@ -77,11 +78,12 @@ func request(a escalate.Ask, edited bool, w int, sym symbols) []line {
 	p.gap()
 	p.field("runs", cells(or(a.Program, "nothing"), bold))
 	p.field("in", cells(a.Dir, plain))
+	p.input(a)
+	need = len(p.lines)
 	if len(a.Env) > 0 {
 		p.field("with", join(a.Env))
 	}
-	p.input(a)
-	return p.lines
+	return p.lines, need
 }
 
 func or(s, other string) string {

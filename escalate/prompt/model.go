@@ -57,6 +57,7 @@ type model struct {
 	editor   editor
 
 	lines []line // the request, laid out for w
+	need  int    // how many of them must be seen
 	top   int    // the first that is shown
 	seen  int    // how many from the first on have been shown
 	long  bool   // they are more than fit
@@ -243,8 +244,8 @@ func (m model) layout() model {
 	if m.w == 0 || m.ask.Seq == 0 {
 		return m
 	}
-	all := m.seen > 0 && m.seen >= len(m.lines)
-	m.lines = request(m.subject(), m.own != nil, m.inner(), m.sym)
+	all := m.seen > 0 && m.seen >= m.need
+	m.lines, m.need = request(m.subject(), m.own != nil, m.inner(), m.sym)
 	m.long = len(m.lines) > m.room()
 	m.top = min(m.top, max(len(m.lines)-m.room(), 0))
 	switch {
@@ -279,7 +280,7 @@ func (m model) obstacle() string {
 		return "it cannot be run"
 	case a.StdinSize > int64(len(a.Stdin)):
 		return "part of its input cannot be shown"
-	case m.seen < len(m.lines):
+	case m.seen < m.need:
 		return "read to the end first"
 	}
 	return ""

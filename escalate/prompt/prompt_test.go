@@ -81,7 +81,7 @@ func sit(t *testing.T, w, h int, asks ...escalate.Ask) *person {
 }
 
 func (p *person) look() {
-	asks, _ := p.desk.Pending(nil)
+	asks, _ := p.desk.Pending(p.t.Context())
 	p.send(asksMsg{asks: asks, changed: p.desk.ch})
 }
 
@@ -227,6 +227,19 @@ func TestUnseenIsNotApproved(t *testing.T) {
 	if len(p.desk.said) != 1 {
 		t.Error("what was read cannot be approved")
 	}
+}
+
+// The person's own environment comes last, and need not be read.
+func TestEnvironmentNeedNotBeRead(t *testing.T) {
+	a := ask(1, "aws")
+	a.Env = []string{"PATH=" + strings.Repeat("/a/long/directory:", 100)}
+	p := sit(t, 80, 24, a)
+	if p.m.long != true {
+		t.Fatal("it fits")
+	}
+	p.wait(quietFor)
+	p.press(letters("a")...)
+	p.said(`1 kind=1 argv=[] program=/usr/bin/aws by=terminal`)
 }
 
 func TestInputThatIsNotAllShownIsNotApproved(t *testing.T) {

@@ -130,8 +130,11 @@ func (m model) foot() []line {
 func (m model) status() line {
 	var l []cell
 	switch {
-	case m.seen < len(m.lines):
-		l = say(warn, fmt.Sprintf("%s %s to read before you can approve: space or %s", m.sym.down, lines(len(m.lines)-m.seen), m.sym.down))
+	case m.seen < m.need:
+		l = say(warn, fmt.Sprintf("%s %s to read before you can approve: space or %s", m.sym.down, lines(m.need-m.seen), m.sym.down))
+		if columns(l)+1+columns(m.left()) > m.inner() {
+			l = say(warn, fmt.Sprintf("%s %s to read", m.sym.down, lines(m.need-m.seen)))
+		}
 	case m.obstacle() != "":
 		l = say(warn, m.sym.warn+" "+m.obstacle())
 	case m.long:
