@@ -17,8 +17,11 @@ import (
 )
 
 // answer shows a sandbox's requests on the terminal that the two share, until
-// ctx ends.
-func (d *deps) answer(ctx context.Context, a launch.Answering) {
+// ctx ends. What lazaret says meanwhile through talk is held back.
+func (d *deps) answer(ctx context.Context, a launch.Answering, talk *hush) {
+	if d.env("TERM") == "dumb" {
+		return // it cannot show them; there is "lazaret approve"
+	}
 	for {
 		changed := a.Desk.Changed()
 		asks, err := a.Desk.Pending(ctx)
@@ -27,8 +30,10 @@ func (d *deps) answer(ctx context.Context, a launch.Answering) {
 		}
 		if len(asks) > 0 {
 			// Where the terminal cannot be had, they wait for "lazaret approve".
-			a.Session.Takeover(func(tty *os.File) error {
-				return prompt.Run(ctx, prompt.Options{Desk: a.Desk, Box: a.Box, TTY: tty, Environ: d.environ, By: "terminal"})
+			talk.during(func() error {
+				return a.Session.Takeover(func(tty *os.File) error {
+					return prompt.Run(ctx, prompt.Options{Desk: a.Desk, Box: a.Box, TTY: tty, Environ: d.environ, By: "terminal"})
+				})
 			})
 		}
 		select {

@@ -100,7 +100,7 @@ launch take away.`,
 }
 
 func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
-	talk := cmd.ErrOrStderr()
+	talk := &hush{w: cmd.ErrOrStderr()}
 	locked, err := d.openLock(trustOptions{lock: o.lock, user: o.user})
 	if err != nil {
 		return 0, err
@@ -177,7 +177,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	defer asked.end()
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	w := newWaiting(newProgress(talk))
+	w := newWaiting(newProgress(cmd.ErrOrStderr()))
 	defer w.stop()
 	follow := []func(step.Event){
 		w.event,
@@ -201,7 +201,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 		follow = append(follow, (&waits{d: d, talk: talk}).event)
 	}
 	status, err := plan.Run(ctx, launch.IO{
-		Stdin: stdin, Stdout: stdout, Stderr: stderr, Terminal: terminalPath, Clipboard: o.clipboard, Answer: d.answer,
+		Stdin: stdin, Stdout: stdout, Stderr: stderr, Terminal: terminalPath, Clipboard: o.clipboard, Answer: func(ctx context.Context, a launch.Answering) { d.answer(ctx, a, talk) },
 		Observe: func(e step.Event) error {
 			for _, f := range follow {
 				f(e)

@@ -97,6 +97,7 @@ func newRootCmd(d *deps) *cobra.Command {
 		newSidecarCmd(d),
 		newLaunchCmd(d),
 		newPsCmd(d),
+		newApproveCmd(d),
 		newExecCmd(d),
 		newStopCmd(d),
 		newLogCmd(d),

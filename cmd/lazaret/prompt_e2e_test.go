@@ -84,6 +84,19 @@ func (d *desktop) state(window string) string {
 	return d.tmux("capture-pane", "-e", "-p", "-t", window) + d.tmux("display-message", "-p", "-t", window, flags)
 }
 
+// same waits until a window is as it was.
+func (d *desktop) same(window, was string) {
+	d.t.Helper()
+	is := ""
+	for range 60 {
+		if is = d.state(window); is == was {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	d.t.Errorf("the screen is\n%s\nwas\n%s", is, was)
+}
+
 const promptConfig = `[storage]
 data_root = %q
 [network]
@@ -176,10 +189,7 @@ func TestEndToEndPrompt(t *testing.T) {
 			t.Errorf("approved: %q", got)
 		}
 		d.wait("one", "red on blue")
-		time.Sleep(300 * time.Millisecond)
-		if is := d.state("one"); is != was {
-			t.Errorf("the screen is\n%s\nwas\n%s", is, was)
-		}
+		d.same("one", was)
 		d.line("one", `printf '\033[r\033[m'; clear`)
 		d.wait("one", `^box#$`)
 	})
@@ -208,10 +218,7 @@ func TestEndToEndPrompt(t *testing.T) {
 				t.Errorf("denied: %q", got)
 			}
 			d.wait("one", tt.ready)
-			time.Sleep(300 * time.Millisecond)
-			if is := d.state("one"); is != was {
-				t.Errorf("the screen is\n%s\nwas\n%s", is, was)
-			}
+			d.same("one", was)
 			d.keys("one", "k")
 			d.tmux("send-keys", "-t", "one", "-l", strings.TrimSuffix(tt.quit, "\n"))
 			if strings.HasSuffix(tt.quit, "\n") {
@@ -401,8 +408,27 @@ func TestEndToEndPrompt(t *testing.T) {
 	if is := d.state("one"); !regexp.MustCompile(`alternate 0 .* shown 1 .* mouse 0 0 0 0 `).MatchString(is) {
 		t.Errorf("after a kill, the terminal is left as\n%s", is)
 	}
-	// Nobody is at a terminal: a note says how to answer.
-	for _, name := range []string{"ask", "asking", "answer", "answered", "tick", "typed"} {
+	// Lazaret itself is killed: its helper puts the terminal back.
+	d.line("one", `clear; bash -c 'echo $$ >pid; exec lazaret launch shell'`)
+	d.wait("one", `#$`)
+	d.line("one", `printf '\033[?1049h\033[?1003h\033[?25l\033[5;9r'; echo raw`)
+	d.wait("one", `(?m)^raw`)
+	pid, err := os.ReadFile(filepath.Join(s.ws, "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("kill", "-9", strings.TrimSpace(string(pid))).CombinedOutput(); err != nil {
+		t.Fatalf("kill: %s", out)
+	}
+	d.wait("one", `Killed`)
+	time.Sleep(500 * time.Millisecond)
+	d.line("one", "echo again")
+	d.wait("one", `(?m)^again\nhost\$$`)
+	if is := d.state("one"); !regexp.MustCompile(`alternate 0 .* shown 1 .* mouse 0 0 0 0 .* region 0,29`).MatchString(is) {
+		t.Errorf("after lazaret was killed, the terminal is left as\n%s", is)
+	}
+	s.must("clean")
+	for _, name := range []string{"ask", "asking", "answer", "answered", "tick", "typed", "pid"} {
 		os.Remove(filepath.Join(s.ws, name))
 	}
 	if diff := s.settled(before); diff != "" {
