@@ -86,10 +86,11 @@ func cmdPushLayout(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(remote.Write(ref, img))
 }
 
-// cmdPushNewer pushes the only image of an OCI layout with a layer more, in
-// which one file is changed and one is new.
+// cmdPushNewer pushes the only image of an OCI layout with a layer more: with
+// "new", one file in it is changed and one is new; "old" is the build before.
+// Both are a script's own, which no other is using when it removes them.
 //
-//	push-newer REF DIR
+//	push-newer REF DIR old|new
 func cmdPushNewer(ts *testscript.TestScript, neg bool, args []string) {
 	noNeg(ts, neg, "push-newer")
 	index, err := layout.ImageIndexFromPath(args[1])
@@ -100,7 +101,12 @@ func cmdPushNewer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	for _, f := range []struct{ name, text string }{{"usr/share/newer", "newer\n"}, {"usr/share/common-licenses/GPL-1", "a better licence\n"}} {
+	type file struct{ name, text string }
+	files := []file{{"usr/share/newer", "newer\n"}, {"usr/share/common-licenses/GPL-1", "a better licence\n"}}
+	if args[2] == "old" {
+		files = []file{{"usr/share/older", "older\n"}}
+	}
+	for _, f := range files {
 		ts.Check(w.WriteHeader(&tar.Header{Name: f.name, Mode: 0o644, Size: int64(len(f.text))}))
 		_, err := w.Write([]byte(f.text))
 		ts.Check(err)
