@@ -81,7 +81,7 @@ func (g gitEnd) list(title string, lines []string) {
 }
 
 func (g gitEnd) arrived(n gitshadow.Note) string {
-	s := fmt.Sprintf("%s on %s", commits(n.Commits), config.Show(strings.TrimPrefix(n.Target, "refs/heads/")))
+	s := fmt.Sprintf("%s on %s", plural(n.Commits, "commit"), config.Show(strings.TrimPrefix(n.Target, "refs/heads/")))
 	switch {
 	case n.Target != gitshadow.OwnBranch(g.profile) || g.home.Path != "":
 	case g.home.OwnTree:
@@ -113,13 +113,6 @@ func (g gitEnd) here(words []string) []string {
 		return words
 	}
 	return append([]string{"-C", g.home.Path}, words...)
-}
-
-func commits(n int) string {
-	if n == 1 {
-		return "1 commit"
-	}
-	return fmt.Sprintf("%d commits", n)
 }
 
 // gitLine is a git command for a person to copy.

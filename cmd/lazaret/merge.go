@@ -261,8 +261,8 @@ func (m *merge) tell(a *gitshadow.Adoption) {
 	case m.dryRun:
 		how = "would be moved forward to"
 	}
-	fmt.Fprintf(m.out, "%s %s %s: %s, %d paths\n", config.Show(strings.TrimPrefix(a.Branch, "refs/heads/")), how,
-		config.Show(strings.TrimPrefix(a.Source, "refs/heads/")), commits(len(a.Commits)), len(a.Changes))
+	fmt.Fprintf(m.out, "%s %s %s: %s, %s\n", config.Show(strings.TrimPrefix(a.Branch, "refs/heads/")), how,
+		config.Show(strings.TrimPrefix(a.Source, "refs/heads/")), plural(len(a.Commits), "commit"), plural(len(a.Changes), "path"))
 	for i, c := range a.Commits {
 		if i == commitsShown {
 			fmt.Fprintf(m.out, "  and %d more\n", len(a.Commits)-i)
@@ -297,7 +297,7 @@ func (m *merge) list(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(m.out, "%s: %s that your branch does not have: lazaret merge %s\n", config.Show(strings.TrimPrefix(s.ref, "refs/heads/")), commits(n), s.profile)
+		fmt.Fprintf(m.out, "%s: %s that your branch does not have: lazaret merge %s\n", config.Show(strings.TrimPrefix(s.ref, "refs/heads/")), plural(n, "commit"), s.profile)
 	}
 	waiting, err := m.waiting(ctx)
 	if err != nil {
@@ -310,7 +310,7 @@ func (m *merge) list(ctx context.Context) error {
 		}
 		loses := ""
 		if n, err := gitshadow.CountNews(ctx, m.git, h.Now, h.ID); h.Now != "" && err == nil && n > 0 {
-			loses = fmt.Sprintf(" (takes %s from it)", commits(n))
+			loses = fmt.Sprintf(" (takes %s from it)", plural(n, "commit"))
 		}
 		fmt.Fprintf(m.out, "%s%s: %s\n", config.Show(heldName(h)), loses, gitLine(command))
 	}
