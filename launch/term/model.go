@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	uv "github.com/charmbracelet/ultraviolet"
 	"github.com/charmbracelet/x/vt"
@@ -129,7 +130,7 @@ func (m *model) do(t task, cols, rows int) (ok bool) {
 	case t.enter:
 		m.drop()
 		m.emu = vt.NewEmulator(cols, rows)
-		m.emu.SetScrollbackSize(0)
+		m.emu.SetScrollbackSize(1) // it takes 0 for thousands
 		// It answers questions, and stands still until the answers are read.
 		go io.Copy(io.Discard, m.emu)
 		m.saved = uv.Position{}
@@ -142,9 +143,31 @@ func (m *model) do(t task, cols, rows int) (ok bool) {
 	case t.save:
 		m.saved = m.emu.CursorPosition()
 	default:
-		m.emu.Write(t.draw)
+		feed(m.emu, t.draw)
 	}
 	return true
+}
+
+// clusterMax bounds what a cell may hold, in bytes: an emulator keeps every mark
+// that is put on a letter, and a sandbox can print marks without end.
+const clusterMax = 128
+
+// feed writes to an emulator, which takes what is in one write for what may be
+// one character, in parts.
+func feed(w io.Writer, b []byte) {
+	start, run := 0, 0 // run: bytes beyond ASCII in a row
+	for i, c := range b {
+		switch {
+		case c < utf8.RuneSelf:
+			run = 0
+		case run >= clusterMax && utf8.RuneStart(c):
+			w.Write(b[start:i])
+			start, run = i, 1
+		default:
+			run++
+		}
+	}
+	w.Write(b[start:])
 }
 
 func (m *model) drop() {

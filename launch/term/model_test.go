@@ -81,3 +81,37 @@ func TestLostScreenIsDrawnAgain(t *testing.T) {
 		t.Errorf("the sandbox's terminal had the sizes %s", got)
 	}
 }
+
+// Marks without end on one letter, and lines without end, take no more memory
+// than a screen does.
+func TestModelIsBounded(t *testing.T) {
+	m := newModel(80, 24)
+	defer m.close()
+	m.enter(nil)
+	marks := append([]byte("a"), bytes.Repeat([]byte("\u0301"), 30_000)...)
+	for range 60 {
+		m.draw([]byte("line\r\n\n"))
+	}
+	for range 60 {
+		m.draw(marks)
+	}
+	out, _, _, ok := m.paint(nil)
+	if !ok {
+		t.Fatal("the screen was lost")
+	}
+	if most := 80 * 24 * 2 * clusterMax; len(out) > most {
+		t.Errorf("%d bytes draw the screen", len(out))
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for y := range m.emu.Height() {
+		for x := range m.emu.Width() {
+			if c := m.emu.CellAt(x, y); c != nil && len(c.Content) > 2*clusterMax {
+				t.Fatalf("a cell holds %d bytes", len(c.Content))
+			}
+		}
+	}
+	if n := m.emu.ScrollbackLen(); n > 1 {
+		t.Errorf("%d lines that left the screen are kept", n)
+	}
+}
