@@ -91,6 +91,7 @@ type run struct {
 	runner  *step.Runner
 	helper  *helper
 	session *term.Session
+	outlets []*term.Outlet // what is printed without a session
 	attend  attend
 	// forwarding: the terminal is the sandbox's.
 	forwarding bool
@@ -140,6 +141,15 @@ func (r *run) startHelper(ctx context.Context, conf string) (err error) {
 	if r.session != nil {
 		child := r.session.Child()
 		stdio = [3]*os.File{child, child, child}
+	} else {
+		for i := 1; i < len(stdio); i++ {
+			o, err := term.NewOutlet(stdio[i])
+			if err != nil {
+				return err
+			}
+			r.outlets = append(r.outlets, o)
+			stdio[i] = o.File
+		}
 	}
 	var terminal *os.File
 	if r.session != nil {
@@ -222,6 +232,9 @@ func (r *run) down(ctx context.Context) error {
 	var terr error
 	if r.session != nil {
 		terr = r.session.Close()
+	}
+	for _, o := range r.outlets {
+		o.Close()
 	}
 	if l := r.plan.control.l; l != nil {
 		l.Close()

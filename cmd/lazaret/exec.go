@@ -105,6 +105,26 @@ func runInside(ctx context.Context, c proc.Cmd, tty bool, profile string) (statu
 		}
 		defer c.Stdin.Close()
 	}
+	if !tty {
+		// Each of them may be a terminal by itself, and the runtime hands them in
+		// as they are.
+		in, err := term.Inlet(c.Stdin)
+		if err != nil {
+			return 0, err
+		}
+		if in != c.Stdin {
+			defer in.Close()
+		}
+		c.Stdin = in
+		for _, f := range []**os.File{&c.Stdout, &c.Stderr} {
+			o, err := term.NewOutlet(*f)
+			if err != nil {
+				return 0, err
+			}
+			defer o.Close()
+			*f = o.File
+		}
+	}
 	_, err = proc.Output(ctx, c)
 	if ctx.Err() != nil {
 		return 0, ctx.Err()

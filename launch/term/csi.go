@@ -198,6 +198,7 @@ func (f *Filter) judgePrivate(final byte, p []int) bool {
 // judgeKeys judges what changes how keys are told apart.
 func (f *Filter) judgeKeys(prefix, final byte, p []int) bool {
 	switch {
+	case f.Mute:
 	case prefix == '>' && final == 'u':
 		f.modes.kitty.push(f.modes.alt, at(p, 0, 0))
 		return len(p) <= 1
@@ -222,6 +223,6 @@ func (f *Filter) judgeKeys(prefix, final byte, p []int) bool {
 // ask notes that the terminal was asked something, to which an answer may
 // still be under way when the sandbox is gone.
 func (f *Filter) ask() bool {
-	f.asked = true
-	return true
+	f.asked = f.asked || !f.Mute
+	return !f.Mute
 }

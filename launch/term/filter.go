@@ -17,6 +17,11 @@ type Filter struct {
 	Title string
 	// Clipboard lets the sandbox set the clipboard. It never reads it.
 	Clipboard bool
+	// Mute lets nothing through that makes the terminal say something, now or
+	// later, or takes more than a place on its screen: for a sandbox that does
+	// not read what the terminal says. It would stand as typed in the person's
+	// shell.
+	Mute bool
 
 	state  state
 	seq    []byte  // the sequence being read, without its introducer

@@ -107,6 +107,9 @@ func (m *modes) reset() {
 
 // setPrivate sets or resets one private mode, if a sandbox may.
 func (f *Filter) setPrivate(n int, on bool) {
+	if f.Mute && n != 7 && n != 25 {
+		return
+	}
 	final := byte('l')
 	if on {
 		final = 'h'

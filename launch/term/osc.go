@@ -18,7 +18,9 @@ func (f *Filter) osc() {
 	kind, text, _ := bytes.Cut(f.seq, []byte{';'})
 	switch s := string(text); string(kind) {
 	case "0", "2":
-		f.title(s)
+		if !f.Mute {
+			f.title(s)
+		}
 	case "4":
 		f.palette(s)
 	case "104":
@@ -93,7 +95,9 @@ func (f *Filter) colour(kind, s string) {
 		}
 		kind = strconv.Itoa(n)
 		if spec == "?" {
-			f.ask()
+			if !f.ask() {
+				return
+			}
 		} else {
 			f.modes.colours.set(kind, kind+";"+spec)
 		}
@@ -111,7 +115,9 @@ func (f *Filter) palette(s string) {
 		}
 		at := strconv.Itoa(n)
 		if parts[i+1] == "?" {
-			f.ask()
+			if !f.ask() {
+				return
+			}
 		} else {
 			f.modes.colours.set("4;"+at, "4;"+at+";"+parts[i+1])
 		}

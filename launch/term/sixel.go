@@ -7,7 +7,7 @@ func (f *Filter) dcs(c byte) {
 	switch {
 	case c >= '0' && c <= '9' || c == ';':
 		f.collect(c)
-	case c == 'q' && !f.over:
+	case c == 'q' && !f.over && !f.Mute:
 		f.out = append(f.out, "\x1bP"...)
 		f.out = append(f.out, clampDigits(f.seq)...)
 		f.out = append(f.out, 'q')
