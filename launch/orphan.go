@@ -83,18 +83,22 @@ func orphans(root, name string, ids map[string]bool) (processes []string, err er
 			continue
 		}
 		argv := strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
+		if !isRuntime(argv[0]) {
+			continue // a person may be looking at that container
+		}
+		// Another person of this machine can start something with any command
+		// line, and have it name any container as this one.
+		if uid, _, err := tasksOf(filepath.Join(root, e.Name())); err != nil || uid != own {
+			continue // it is gone, or not ours
+		}
 		all = append(all, process{pid, argv})
 		if id := conmonOf(argv, name); id != "" {
 			ids[id] = true
 		}
 	}
 	for _, p := range all {
-		if !isRuntime(p.argv[0]) || !slices.ContainsFunc(p.argv, func(a string) bool { return ids[a] }) {
-			continue // a person may be looking at that container
-		}
-		uid, _, err := tasksOf(filepath.Join(root, strconv.Itoa(p.pid)))
-		if err != nil || uid != own {
-			continue // it is gone, or not ours to end
+		if !slices.ContainsFunc(p.argv, func(a string) bool { return ids[a] }) {
+			continue
 		}
 		if n, err := processName(p.pid); err == nil {
 			processes = append(processes, n)

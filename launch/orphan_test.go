@@ -1,7 +1,9 @@
 package launch
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -63,6 +65,35 @@ func TestEndOrphans(t *testing.T) {
 	for _, c := range stays {
 		if err := c.Process.Signal(syscall.Signal(0)); err != nil {
 			t.Errorf("%v was ended: %v", c.Args, err)
+		}
+	}
+}
+
+// TestOrphansOfOthers: a process of somebody else that says it were the
+// container's conmon names no container of ours.
+func TestOrphansOfOthers(t *testing.T) {
+	root, id := t.TempDir(), strings.Repeat("cd", 32)
+	process := func(name, uid string, argv ...string) {
+		for file, text := range map[string]string{"status": "Uid:\t" + uid + "\t0\t0\t0\nThreads:\t1\n", "cmdline": strings.Join(argv, "\x00") + "\x00"} {
+			path := filepath.Join(root, name, file)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	process("self", "1000", "lazaret")
+	process("1", "1000", "runsc-sandbox", "boot", id) // there is always a process 1
+	for uid, want := range map[string]int{"1001": 0, "1000": 1} {
+		process("4242", uid, "conmon", "-n", "lazaret-x-1", "-c", id, "-i")
+		ids := map[string]bool{}
+		if _, err := orphans(root, "lazaret-x-1", ids); err != nil || len(ids) != want {
+			t.Errorf("a conmon of %s: %v, %v", uid, ids, err)
+		}
+		if found, _ := orphans(root, "lazaret-x-1", map[string]bool{}); want == 0 && len(found) > 0 {
+			t.Errorf("would end %v", found)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"lazaret/lock"
 	"lazaret/lock/config"
+	"lazaret/overlay"
 )
 
 // own is a directory of this machine that no sandbox may be given: whoever
@@ -85,6 +86,9 @@ func (h Host) checkReach(n lock.PathNeed, s Source, p string) error {
 		return refuse("choose another escalation.socket_dir", "%s: it and escalation.socket_dir contain one another", where)
 	}
 	if p != "" && within(s.Path, p) && s.Path != p {
+		if rel, err := filepath.Rel(p, s.Path); err == nil && overlay.Reserved(split(rel)[0]) {
+			return refuse("choose another name", "%s: that is where a persistent directory is kept, marks of its driver's and all", where)
+		}
 		return nil
 	}
 	owned := append(h.own(), own{name: "storage.data_root", dir: h.DataRoot})

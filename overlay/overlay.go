@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -59,6 +60,16 @@ func RunDir(run string) string { return filepath.Join(Own, "run", run) }
 func changes(name string) string { return name + "_changes" }
 func work(name string) string    { return name + "_work" }
 func merged(name string) string  { return name + "_merged" }
+
+// Reserved tells of a name in a place's directory that it may be an overlay's.
+func Reserved(name string) bool {
+	for _, own := range []string{changes(""), work(""), merged("")} {
+		if strings.HasSuffix(name, own) {
+			return true
+		}
+	}
+	return strings.HasPrefix(name, stageName("")) || strings.HasPrefix(name, probePrefix)
+}
 
 // Error is what makes an overlay impossible, with the way out.
 type Error struct {

@@ -173,10 +173,13 @@ func (b *builder) forget(names []string) error {
 	return nil
 }
 
+// probePrefix begins the name of a directory in which a driver is tried.
+const probePrefix = ".probe-"
+
 // probe tries a driver where the layer is: whether it mounts says little about
 // whether what is deleted stays deleted.
 func (b *builder) probe(ctx context.Context, driver string) error {
-	at := ".probe-" + b.Key()
+	at := probePrefix + b.Key()
 	if err := remove(b.dir, at); err != nil {
 		return err
 	}

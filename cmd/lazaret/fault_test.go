@@ -383,7 +383,7 @@ persistent_dirs`, 1)
 // repository makes the workspace one, with hooks where there are none yet.
 func (s *sandboxed) repository() {
 	s.t.Helper()
-	c := exec.Command("sh", "-euc", `git init -q -b main; git add .; git -c user.name=Dev -c user.email=d@example.org commit -qm first; git config core.hooksPath hooks/deep`)
+	c := exec.Command("sh", "-euc", `git init -q -b main; git add .; git -c user.name=Dev -c user.email=d@example.org -c commit.gpgsign=false commit -qm first; git config core.hooksPath hooks/deep`)
 	c.Dir = s.ws
 	if out, err := c.CombinedOutput(); err != nil {
 		s.t.Fatalf("%v\n%s", err, out)
