@@ -147,12 +147,13 @@ func ServeState(ctx context.Context, text string, environ []string, in io.Reader
 		return err
 	}
 	defer overlay.Release(held)
+	if t.Do == "reset" {
+		return t.Place.Reset(t.Names, t.Run) // which may be the way out of the next
+	}
 	if err := t.Place.Recover(); err != nil {
 		return err
 	}
 	switch t.Do {
-	case "reset":
-		return t.Place.Reset(t.Names, t.Run)
 	case "export":
 		return t.Place.Export(out)
 	case "import":

@@ -52,7 +52,13 @@ func (p Place) Recover() error {
 	if err != nil || k.Commit == nil {
 		return err
 	}
-	return p.unusable(p.finish(dir, records, *k.Commit))
+	err = p.unusable(p.finish(dir, records, *k.Commit))
+	var e *Error
+	if err == nil || errors.As(err, &e) {
+		return err
+	}
+	return refuse("\"lazaret state reset\" gives it up, with all that is kept there",
+		"a set-up that was being added to %s cannot be: %v", show(p.Dir), err)
 }
 
 func (p Place) finish(dir, records *os.File, c Commit) error {

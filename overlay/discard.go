@@ -31,7 +31,9 @@ func Discard(dataRoot, run string) error {
 	for _, dir := range places {
 		errs = append(errs, discardStage(root, Kept(dataRoot, dir), run))
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(errs...); errors.Is(err, errUnfinished) {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	runs, err := openDir(fd(root), Own+"/run", beneath)
@@ -45,6 +47,11 @@ func Discard(dataRoot, run string) error {
 	return remove(runs, run)
 }
 
+// errUnfinished is a set-up that succeeded and cannot be added to what is kept:
+// it stays, with the note of it, for the next launch to add or a reset to give
+// up. Nobody could do either while its run counts as not taken down.
+var errUnfinished = errors.New("a set-up is left to be added")
+
 // discardStage removes what a run's set-up has staged in one place.
 func discardStage(root *os.File, p Place, run string) error {
 	k, err := p.Read()
@@ -52,8 +59,8 @@ func discardStage(root *os.File, p Place, run string) error {
 		return err
 	}
 	if k.Commit != nil && k.Commit.Run == run {
-		if err := p.Recover(); err != nil {
-			return err
+		if p.Recover() != nil {
+			return errUnfinished
 		}
 	}
 	dir, err := openDir(fd(root), p.Dir, beneath)
@@ -86,7 +93,9 @@ func subdirs(at *os.File, path string) (names []string, err error) {
 	return names, err
 }
 
-// Leftovers lists the runs that have directories of their own in data_root.
+// Leftovers lists the runs that have directories of their own in data_root,
+// but for those that hold a place's lock: what only moves state has no record
+// of a run elsewhere.
 func Leftovers(dataRoot string) ([]string, error) {
 	root, err := openDir(unix.AT_FDCWD, dataRoot, unix.RESOLVE_NO_SYMLINKS)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -97,11 +106,23 @@ func Leftovers(dataRoot string) ([]string, error) {
 	}
 	defer root.Close()
 	all, err := subdirs(root, Own+"/run")
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	// After that: who holds a lock took it before there was such a directory.
+	places, err := subdirs(root, Own+"/state")
+	if err != nil {
+		return nil, err
+	}
+	busy := map[string]bool{}
+	for _, dir := range places {
+		busy[Kept(dataRoot, dir).heldBy()] = true
+	}
 	var runs []string
 	for _, n := range all {
-		if runPattern.MatchString(n) {
+		if runPattern.MatchString(n) && !busy[n] {
 			runs = append(runs, n)
 		}
 	}
-	return runs, err
+	return runs, nil
 }

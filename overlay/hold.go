@@ -57,7 +57,7 @@ func (p Place) Hold(h Holder, gone func(run string) bool) (*os.File, error) {
 		return nil, p.unusable(err)
 	}
 	f := os.NewFile(uintptr(n), filepath.Join(p.DataRoot, p.Records, lockName))
-	err = unix.Flock(n, unix.LOCK_EX|unix.LOCK_NB)
+	err = tryLock(n)
 	last := holder(f)
 	held := &HeldError{Dir: filepath.Join(p.DataRoot, p.Dir), Holder: last}
 	switch {
@@ -73,6 +73,7 @@ func (p Place) Hold(h Holder, gone func(run string) bool) (*os.File, error) {
 		held.Do = `its lazaret is dead but its sandbox may not be: run "lazaret clean"`
 		return nil, held
 	}
+	sweepRecords(records)
 	data, err := json.Marshal(h)
 	if err == nil {
 		err = errors.Join(f.Truncate(0), writeAll(f, data))
@@ -82,6 +83,37 @@ func (p Place) Hold(h Holder, gone func(run string) bool) (*os.File, error) {
 		return nil, fmt.Errorf("locking the state: %w", p.unusable(err))
 	}
 	return f, nil
+}
+
+// heldBy gives the run that holds the place's lock, or "".
+func (p Place) heldBy() string {
+	n, err := unix.Open(filepath.Join(p.DataRoot, p.Records, lockName), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return ""
+	}
+	f := os.NewFile(uintptr(n), lockName)
+	defer f.Close()
+	h := holder(f)
+	if h.Run == "" || !errors.Is(unix.Flock(n, unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK) {
+		return ""
+	}
+	return h.Run
+}
+
+// lockTries and lockPause are for locks that somebody only looks at.
+const (
+	lockTries = 5
+	lockPause = 5 * time.Millisecond
+)
+
+func tryLock(n int) (err error) {
+	for range lockTries {
+		if err = unix.Flock(n, unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+			return err
+		}
+		time.Sleep(lockPause)
+	}
+	return err
 }
 
 func writeAll(f *os.File, data []byte) error {

@@ -60,6 +60,7 @@ const (
 	// /setup is "=setup.json".
 	recordPrefix = "="
 	recordMax    = 4 << 20 // bytes
+	newPrefix    = ".new-"
 )
 
 func recordFile(name string) string { return recordPrefix + name + recordSuffix }
@@ -96,7 +97,7 @@ func writeJSON(dir *os.File, name string, v any) error {
 	if err != nil {
 		return err
 	}
-	tmp := ".new-" + name
+	tmp := newPrefix + name
 	unix.Unlinkat(fd(dir), tmp, 0)
 	f, nameless, err := create(dir, tmp)
 	if err != nil {
@@ -116,6 +117,17 @@ func writeJSON(dir *os.File, name string, v any) error {
 		return fmt.Errorf("recording %s: %w", name, err)
 	}
 	return syncDir(dir)
+}
+
+// sweepRecords removes what a writeJSON that was killed left. The place's lock
+// is held, so nobody writes there.
+func sweepRecords(dir *os.File) {
+	names, _ := list(dir)
+	for _, n := range names {
+		if strings.HasPrefix(n, newPrefix) {
+			unix.Unlinkat(fd(dir), n, 0)
+		}
+	}
 }
 
 // create makes a file without a name, or with one where the file system knows

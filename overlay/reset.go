@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,6 +19,9 @@ func (p Place) Reset(names []string, run string) error {
 	}
 	defer dir.Close()
 	defer records.Close()
+	if err := p.giveUp(records, names); err != nil {
+		return err
+	}
 	aside, notes, err := Staged(p, run).open()
 	if err != nil {
 		return err
@@ -47,6 +51,27 @@ func (p Place) Reset(names []string, run string) error {
 		return err
 	}
 	return Discard(p.DataRoot, run)
+}
+
+// giveUp forgets a set-up that was cut off while it was added, where all that it
+// would be added to is removed. Else it is added first.
+func (p Place) giveUp(records *os.File, names []string) error {
+	k, err := read(records)
+	if err != nil || k.Commit == nil {
+		return err
+	}
+	for name := range k.Layers {
+		if !slices.Contains(names, name) {
+			return p.Recover()
+		}
+	}
+	if err := unlink(records, commitFile, 0); err != nil {
+		return err
+	}
+	if err := syncDir(records); err != nil {
+		return err
+	}
+	return Discard(p.DataRoot, k.Commit.Run)
 }
 
 // openNode opens a regular file of a layer.

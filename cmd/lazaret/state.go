@@ -65,13 +65,21 @@ func (s stateIn) one(name string, dirs []string) (launch.Kept, []string, error) 
 	if err != nil {
 		return k, nil, err
 	}
-	if len(k.Layers) == 0 {
+	if len(k.Layers) == 0 && k.Commit == nil {
 		return k, nil, hinted{fmt.Errorf("%s keeps nothing in %s", config.Show(name), config.Show(s.root)), `"lazaret state ls" lists what is kept`}
 	}
 	var names []string
 	for _, n := range layerNames(k) {
 		if len(dirs) == 0 || slices.Contains(dirs, k.Layers[n].Path) || slices.Contains(dirs, n) {
 			names = append(names, n)
+		}
+	}
+	if k.Commit != nil && len(dirs) == 0 {
+		// A first set-up that was cut off while it was added.
+		for _, n := range k.Commit.Names {
+			if !slices.Contains(names, n) {
+				names = append(names, n)
+			}
 		}
 	}
 	if len(names) == 0 {

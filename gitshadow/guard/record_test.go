@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -66,6 +67,15 @@ func TestStore(t *testing.T) {
 	if r, err := s.Get("/w"); r != nil || err != nil {
 		t.Fatal(r, err)
 	}
+	left := filepath.Join(s.Dir, ".new-0123456789ab")
+	os.MkdirAll(s.Dir, 0o700)
+	os.WriteFile(left, nil, 0o600)
+	os.Chtimes(left, time.Time{}, time.Now().Add(-time.Hour))
+	defer func() {
+		if _, err := os.Lstat(left); err == nil {
+			t.Error("what a killed one left is left")
+		}
+	}()
 	if err := s.Put(Record{Version: 1, Workspace: "/w"}); err != nil {
 		t.Fatal(err)
 	}

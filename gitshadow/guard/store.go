@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -80,6 +81,7 @@ func (s Store) Put(r Record) (err error) {
 	if err != nil {
 		return err
 	}
+	s.sweep()
 	path := s.Path(string(r.Workspace))
 	var b [6]byte
 	rand.Read(b[:])
@@ -92,6 +94,20 @@ func (s Store) Put(r Record) (err error) {
 		return err
 	}
 	return nil
+}
+
+// sweep removes what a Put that was killed left. One takes no minute.
+func (s Store) sweep() {
+	left, err := fs.Glob(os.DirFS(s.Dir), ".new-*")
+	if err != nil {
+		return
+	}
+	for _, name := range left {
+		path := filepath.Join(s.Dir, name)
+		if fi, err := os.Lstat(path); err == nil && time.Since(fi.ModTime()) > time.Minute {
+			os.Remove(path)
+		}
+	}
 }
 
 // RecordError is a record that cannot be what lazaret wrote.

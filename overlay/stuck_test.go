@@ -1,0 +1,109 @@
+package overlay
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A set-up that cannot be added to what is kept, however often it is tried, is
+// no trap: its run can be taken down, the next launch says so, and a reset
+// gives it up. An agent that makes directories without an end can bring it
+// about, and so can a full disk.
+func TestStuckSetup(t *testing.T) {
+	w := newWorld(t, Native)
+	kept := Kept(w.data, "agent")
+	w.must(w.up(w.layer("/usr")))
+	w.must(w.mounts.Down("usr"))
+	const run = "aaaaaaaaaaaa"
+	stage := Staged(kept, run)
+	w.must(stage.Make())
+	_, records, err := kept.open()
+	w.must(err)
+	// Nothing is recorded of what it changed: it fails every time.
+	w.must(writeJSON(records, commitFile, Commit{Run: run, Names: []string{"usr"}}))
+	if err := kept.Recover(); err == nil || !strings.Contains(err.(*Error).Do, "state reset") {
+		t.Errorf("got %v", err)
+	}
+	w.must(Discard(w.data, run))
+	if k, err := kept.Read(); err != nil || k.Commit == nil {
+		t.Errorf("the set-up was forgotten: %+v, %v", k, err)
+	}
+	f, err := kept.Hold(Holder{Run: "bbbbbbbbbbbb"}, func(string) bool { return true })
+	w.must(err)
+	w.must(kept.Reset([]string{"usr"}, "bbbbbbbbbbbb"))
+	w.must(Release(f))
+	if left, _ := os.ReadDir(filepath.Join(w.data, "agent")); len(left) > 0 {
+		t.Errorf("reset leaves %v", left)
+	}
+	if left, _ := os.ReadDir(filepath.Join(w.data, RunDir(""))); len(left) > 0 {
+		t.Errorf("reset leaves %v", left)
+	}
+	w.must(w.up(w.layer("/usr")))
+}
+
+// What is being taken in is not what a dead run left.
+func TestLeftoversOfTheLiving(t *testing.T) {
+	w := newWorld(t, Native)
+	w.must(w.up(w.layer("/usr")))
+	w.must(w.mounts.Down("usr"))
+	kept := Kept(w.data, "agent")
+	var b bytes.Buffer
+	w.must(kept.Export(&b))
+	other := Kept(w.data, "other")
+	const run = "cccccccccccc"
+	f, err := other.Hold(Holder{Run: run}, func(string) bool { return true })
+	w.must(err)
+	looked := false
+	err = other.Import(t.Context(), readFunc(func(p []byte) (int, error) {
+		n, err := b.Read(p)
+		if _, serr := os.Lstat(filepath.Join(w.data, RunDir(run))); serr == nil {
+			looked = true
+			runs, lerr := Leftovers(w.data)
+			if lerr != nil || slices.Contains(runs, run) {
+				t.Errorf("left over: %v, %v", runs, lerr)
+			}
+		}
+		return n, err
+	}), run, Native, "")
+	w.must(err)
+	if !looked {
+		t.Error("nothing was looked at")
+	}
+	// Killed: now it is.
+	w.must(Staged(other, run).Make())
+	f.Close()
+	if runs, err := Leftovers(w.data); err != nil || !slices.Contains(runs, run) {
+		t.Errorf("not left over: %v, %v", runs, err)
+	}
+}
+
+type readFunc func([]byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
+
+var _ io.Reader = readFunc(nil)
+
+// What a killed writer of a record left goes when the next one comes.
+func TestHalfRecord(t *testing.T) {
+	p := Kept(t.TempDir(), "agent")
+	if err := p.Make(); err != nil {
+		t.Fatal(err)
+	}
+	half := filepath.Join(p.DataRoot, p.Records, ".new-=usr.json")
+	if err := os.WriteFile(half, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := p.Hold(Holder{Run: "dddddddddddd"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if _, err := os.Lstat(half); !os.IsNotExist(err) {
+		t.Errorf("it is left: %v", err)
+	}
+}
