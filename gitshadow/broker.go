@@ -90,6 +90,9 @@ func (b *Broker) begin() error {
 		}
 		dir.close()
 	}
+	if err := o.Repo.followed(); err != nil {
+		return b.never(err)
+	}
 	b.origin = o
 	b.brought = map[string]string{}
 	b.done, b.moved, b.home = map[string]Decision{}, map[string]string{}, map[string]bool{}
@@ -117,6 +120,9 @@ func (b *Broker) pass(ctx context.Context, last bool) error {
 	}
 	defer dir.close()
 	refs, written, err := b.refs(dir)
+	if errors.Is(err, errTooManyRefs) {
+		return b.never(err)
+	}
 	if err != nil {
 		return fmt.Errorf("reading the sandbox's refs: %w", err)
 	}
@@ -175,6 +181,15 @@ func (b *Broker) settle(ctx context.Context, g Git, dir *beneath, last bool) err
 		b.joinPacks(ctx)
 	}
 	return err
+}
+
+// never is the error of what can be brought home at no time, and tells of it.
+func (b *Broker) never(err error) error {
+	if b.notes == nil {
+		b.notes, b.odd = map[string]Note{}, map[string]bool{}
+	}
+	b.oddity("refs", err.Error())
+	return &UnfitError{err}
 }
 
 // oddity tells once of something in the store that is not what git makes.

@@ -68,6 +68,15 @@ func exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
+// fileSize is a file's size in bytes; 0 where there is none.
+func fileSize(path string) int64 {
+	fi, err := os.Lstat(path)
+	if err != nil {
+		return 0
+	}
+	return fi.Size()
+}
+
 // within tells whether path is dir or lies below it. Both are clean.
 func within(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")

@@ -192,7 +192,9 @@ func (g Git) command(args []string) (proc.Cmd, error) {
 		set("HOME", g.Home)
 		set("XDG_CONFIG_HOME", g.ConfigHome)
 	}
-	return proc.Cmd{Argv: argv, Env: append(env, g.Env...), Dir: g.Dir, Memory: g.Memory}, nil
+	// Without a terminal: a setting or a link can name it, and git would read
+	// what the person types.
+	return proc.Cmd{Argv: argv, Env: append(env, g.Env...), Dir: g.Dir, Memory: g.Memory, Session: true}, nil
 }
 
 // check refuses what this type does not know.

@@ -45,7 +45,7 @@ func (r *Repo) findNested(uid int) {
 		level = next
 	}
 	slices.Sort(found)
-	mounts, around := 0, map[string]bool{}
+	mounts, around, copied := 0, map[string]bool{}, int64(0)
 	for _, path := range found {
 		for dir := path; dir != "."; dir = filepath.Dir(dir) {
 			if !around[dir] {
@@ -57,7 +57,14 @@ func (r *Repo) findNested(uid int) {
 			r.Unseen = true
 			return
 		}
-		r.Nested = append(r.Nested, r.nested(path, uid))
+		n := r.nested(path, uid)
+		if n.Kind != None {
+			size := n.copied()
+			if copied += size; size > copiedMost || copied > copiedAll {
+				n = Repo{Workspace: n.Workspace, Path: path, GitFile: n.GitFile}
+			}
+		}
+		r.Nested = append(r.Nested, n)
 	}
 }
 

@@ -197,6 +197,9 @@ func (r *Repo) examine(uid int) error {
 		r.HeadLog = fi.Mode().IsRegular()
 	}
 	r.LFS = isDir(filepath.Join(r.CommonDir, "lfs"))
+	if err := r.followed(); err != nil {
+		return err
+	}
 	var err error
 	r.Alternates, err = alternates(filepath.Join(r.CommonDir, "objects"))
 	return err

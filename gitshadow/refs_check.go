@@ -45,7 +45,7 @@ func CheckRefs(ctx context.Context, program string, s Store) ([]RefChange, error
 		return nil, err
 	}
 	// First what is no ref: git follows a link there.
-	out, err := strays(o.Repo)
+	out, err := strays(o.Repo, refEntries)
 	if err != nil {
 		return nil, err
 	}
@@ -96,13 +96,13 @@ const whyStray = "it is no file of git's: remove it before you use git here"
 
 // strays finds what is in a repository's refs and logs that git does not make:
 // links, which git would follow and write to, pipes, and locks left behind.
-func strays(r Repo) (out []RefChange, err error) {
+func strays(r Repo, most int) (out []RefChange, err error) {
 	dir, err := openBeneath(r.CommonDir)
 	if err != nil {
 		return nil, err
 	}
 	defer dir.close()
-	left := refEntries
+	left := most
 	var walk func(name string, depth int) error
 	walk = func(name string, depth int) error {
 		names, err := dir.names(name, left)
