@@ -2,12 +2,8 @@ package gitshadow
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 )
 
 // Person is what the person's own settings say that commits need.
@@ -20,61 +16,24 @@ type Person struct {
 // repository, with the person's home. Hooks in the working tree that cannot be
 // kept from the agent are refused.
 func (r *Repo) Settings(ctx context.Context, g Git) (Person, error) {
-	get := func(key string) string {
-		out, err := g.Output(ctx, "config", "--includes", "-z", "--get-all", key)
-		if err != nil {
-			return "" // it is not set
-		}
-		values := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
-		for _, pin := range pins {
-			if name, _, _ := strings.Cut(pin, "="); name == key {
-				values = values[:len(values)-1] // g's own comes last
-			}
-		}
-		if len(values) == 0 {
-			return ""
-		}
-		return values[len(values)-1]
+	get := func(key string) string { // an error is of a key that is not set
+		value, _ := g.setting(ctx, key)
+		return value
 	}
-	hooks := get("core.hooksPath")
-	if strings.HasPrefix(hooks, "~/") && g.Home != "" {
-		hooks = filepath.Join(g.Home, hooks[2:])
+	hooks, err := g.hooksPath(ctx)
+	if err != nil {
+		return Person{}, refuse("\"git config --list\" says what is wrong"+withoutGit, "asking git where hooks are: "+err.Error())
 	}
-	if hooks != "" {
-		if !filepath.IsAbs(hooks) {
-			hooks = filepath.Join(r.Workspace, hooks)
-		}
-		if hooks = filepath.Clean(hooks); within(hooks, r.Workspace) && hooks != r.Workspace {
-			r.HooksPath, _ = filepath.Rel(r.Workspace, hooks)
-			if err := r.hookless(); err != nil {
-				return Person{}, err
-			}
-		}
+	if err := r.hooksIn(r.Workspace, hooks, g.Home); err != nil {
+		return Person{}, err
+	}
+	if err := r.nestedHooks(ctx, g); err != nil {
+		return Person{}, err
 	}
 	return Person{
 		Name: get("user.name"), Email: get("user.email"),
 		Signs: settings{"": get("commit.gpgSign")}.on("") || settings{"": get("tag.gpgSign")}.on(""),
 	}, nil
-}
-
-// hookless finds what is missing on the way to the hooks.
-func (r *Repo) hookless() error {
-	r.Hookless = nil
-	path := ""
-	for part := range strings.SplitSeq(r.HooksPath, "/") {
-		path = filepath.Join(path, part)
-		fi, err := os.Lstat(filepath.Join(r.Workspace, path))
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			r.Hookless = append(r.Hookless, path)
-		case err != nil:
-			return err
-		case !fi.IsDir():
-			return refuse("put the hooks into a real directory, or unset core.hooksPath"+withoutGit,
-				"core.hooksPath leads to "+show(r.HooksPath)+" in the workspace, and "+show(path)+" is no directory: the agent could put hooks there")
-		}
-	}
-	return nil
 }
 
 // Environment is git's environment in the sandbox: settings that hold whatever

@@ -409,21 +409,50 @@ func TestSettings(t *testing.T) {
 	if err != nil || who != (Person{`D "e" v`, "d@example.org", true}) || r.HooksPath != ".husky/_" || !slices.Equal(r.Hookless, []string{".husky", ".husky/_"}) {
 		t.Errorf("%+v, hooks in %q", who, r.HooksPath)
 	}
-	sh(t, dir+"/r", `git config --unset core.hooksPath; git config commit.gpgsign false`)
+	sh(t, dir+"/r", `git config --unset core.hooksPath; git config commit.gpgsign false; ln -s r ../by`)
 	r.HooksPath = ""
 	if who, err := r.Settings(t.Context(), g); err != nil || who.Signs || r.HooksPath != "" {
 		t.Errorf("%+v, hooks in %q", who, r.HooksPath)
 	}
-	for value, want := range map[string]string{"/elsewhere": "", "..": "", ".": "", dir + "/r/h": "h", "~/x": ""} {
+	for value, want := range map[string]string{"/elsewhere": "", "..": "", ".git/hooks": "", dir + "/r/h": "h", "~/x": "", dir + "/by/h/i": "h/i"} {
 		sh(t, dir+"/r", `git config core.hooksPath '`+value+`'`)
 		r.HooksPath = ""
 		if _, err := r.Settings(t.Context(), g); err != nil || r.HooksPath != want {
 			t.Errorf("%s: hooks in %q, %v", value, r.HooksPath, err)
 		}
 	}
+	for _, value := range []string{".", "./", "../by"} {
+		sh(t, dir+"/r", `git config core.hooksPath '`+value+`'`)
+		if _, err := r.Settings(t.Context(), g); err == nil || !strings.Contains(err.Error(), "the workspace itself") {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+	sh(t, dir+"/r", `printf '[include]\n\tpath = bad\n' >>.git/config; echo '[x' >.git/bad`)
+	if _, err := r.Settings(t.Context(), g); err == nil {
+		t.Error("git cannot say where hooks are, and the agent could put some there")
+	}
+	sh(t, dir+"/r", `rm .git/bad`)
 	sh(t, dir+"/r", `git config core.hooksPath hooks/x; ln -s /tmp hooks`)
 	if _, err := r.Settings(t.Context(), g); err == nil || !strings.Contains(err.Error(), `"hooks" is no directory`) {
 		t.Errorf("by a link: %v", err)
+	}
+}
+
+// TestNestedHooks: of those that lie in the working tree, the agent writes none.
+func TestNestedHooks(t *testing.T) {
+	dir := tree(t)
+	sh(t, dir, oneCommit+`mkdir -p own persons/.githooks none; for d in own persons none; do (cd $d; git init -q); done
+		git -C own config core.hooksPath .husky/_; git -C none config core.hooksPath /elsewhere; mkdir ../home; git config -f ../home/.gitconfig core.hooksPath .githooks; git config core.hooksPath h`)
+	r, err := Probe(dir+"/r", os.Getuid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Settings(t.Context(), Git{Program: gitProgram(t), GitDir: r.GitDir, Home: dir + "/home"}); err != nil {
+		t.Fatal(err)
+	}
+	paths, missing := r.Hooks()
+	if !slices.Equal(paths, []string{"h", "own/.husky/_", "persons/.githooks"}) || !slices.Equal(missing, []string{"h", "own/.husky", "own/.husky/_"}) {
+		t.Errorf("hooks in %q, of which there are not %q", paths, missing)
 	}
 }
 

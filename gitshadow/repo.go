@@ -48,7 +48,7 @@ type Repo struct {
 	// git's order, those that borrow themselves before what they borrow from.
 	Alternates []string
 	// HooksPath is where the working tree holds the hooks that git runs (core.hooksPath),
-	// below Workspace and clean; "" where they are elsewhere.
+	// below the outermost Workspace and clean; "" where they are elsewhere.
 	HooksPath string
 	// Hookless are the directories on the way to HooksPath that are not there,
 	// outermost first.

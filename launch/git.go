@@ -240,12 +240,13 @@ func (r *resolver) nestedMounts() (out []podman.Mount) {
 	if r.shadow == nil {
 		return out
 	}
-	if hooks := repo.HooksPath; hooks != "" {
-		// Where there are none yet, the agent must not make any.
-		for _, path := range repo.Hookless {
-			r.makeMask(path, undoHooks)
-			after[path] = "mask /workspace/" + path
-		}
+	hooks, missing := repo.Hooks()
+	// Where there are none yet, the agent must not make any.
+	for _, path := range missing {
+		r.makeMask(path, undoHooks)
+		after[path] = "mask /workspace/" + path
+	}
+	for _, hooks := range hooks {
 		around(hooks)
 		itself(hooks, "ro,z")
 	}

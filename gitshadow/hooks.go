@@ -1,0 +1,151 @@
+package gitshadow
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"lazaret/internal/proc"
+)
+
+// setting is the value that holds for a key, but for what g itself pins.
+func (g Git) setting(ctx context.Context, key string) (string, error) {
+	out, err := g.Output(ctx, "config", "--includes", "-z", "--get-all", key)
+	if err != nil {
+		return "", err
+	}
+	values := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	for _, pin := range pins {
+		if name, _, _ := strings.Cut(pin, "="); name == key {
+			values = values[:len(values)-1] // g's own comes last
+		}
+	}
+	if len(values) == 0 {
+		return "", nil
+	}
+	return values[len(values)-1], nil
+}
+
+// hooksPath is where hooks are that the settings name; "" where they do not.
+func (g Git) hooksPath(ctx context.Context) (string, error) {
+	value, err := g.setting(ctx, "core.hooksPath")
+	if proc.ExitStatus(err) == 1 {
+		return "", nil
+	}
+	return value, err
+}
+
+// nestedHooks finds the hooks of nested repositories: by the settings of each,
+// as far as they are in its own file, or else by the person's.
+func (r *Repo) nestedHooks(ctx context.Context, g Git) error {
+	if len(r.Nested) == 0 {
+		return nil
+	}
+	g.GitDir = ""
+	persons, err := g.hooksPath(ctx)
+	if err != nil {
+		return refuse("\"git config --global --list\" says what is wrong"+withoutGit, "asking git where hooks are: "+err.Error())
+	}
+	for i := range r.Nested {
+		n := &r.Nested[i]
+		hooks := persons
+		for _, path := range []string{filepath.Join(n.CommonDir, "config"), filepath.Join(n.GitDir, "config.worktree")} {
+			if n.Kind == None || n.Kind == Above {
+				break
+			}
+			if s, err := readSettings(path); err == nil && s["core.hookspath"] != "" {
+				hooks = s["core.hookspath"]
+			}
+		}
+		if err := n.hooksIn(r.Workspace, hooks, g.Home); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hooksIn says where in the outermost workspace a repository's hooks are, that a
+// setting names. Hooks that cannot be kept from the agent are refused.
+func (r *Repo) hooksIn(workspace, hooks, home string) error {
+	r.HooksPath, r.Hookless = "", nil
+	if hooks == "" {
+		return nil
+	}
+	if strings.HasPrefix(hooks, "~/") && home != "" {
+		hooks = home + "/" + hooks[2:]
+	}
+	if !filepath.IsAbs(hooks) {
+		hooks = r.Workspace + "/" + hooks
+	}
+	path := filepath.Clean(hooks)
+	if !within(path, workspace) {
+		// By a link from elsewhere it may lead here all the same.
+		if path = leadsTo(hooks); !within(path, workspace) {
+			return nil
+		}
+	}
+	rel, _ := filepath.Rel(workspace, path)
+	switch {
+	case rel == ".":
+		return refuse("put the hooks into a directory of their own, or unset core.hooksPath"+withoutGit,
+			"core.hooksPath is the workspace itself: the agent could put hooks there")
+	case within(path, filepath.Join(workspace, ".git")), within(path, filepath.Join(r.Workspace, ".git")):
+		return nil // which the sandbox does not have
+	}
+	r.HooksPath = rel
+	return r.hookless(workspace)
+}
+
+// leadsTo is where a path leads, as far as there is something at it.
+func leadsTo(path string) string {
+	for rest := ""; ; {
+		if to, err := filepath.EvalSymlinks(path); err == nil {
+			return filepath.Join(to, rest)
+		}
+		i := strings.LastIndexByte(strings.TrimRight(path, "/"), '/')
+		if i <= 0 {
+			return filepath.Join(path, rest)
+		}
+		path, rest = path[:i], path[i:]+rest
+	}
+}
+
+// hookless finds what is missing on the way to the hooks.
+func (r *Repo) hookless(workspace string) error {
+	path := ""
+	for part := range strings.SplitSeq(r.HooksPath, "/") {
+		path = filepath.Join(path, part)
+		fi, err := os.Lstat(filepath.Join(workspace, path))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			r.Hookless = append(r.Hookless, path)
+		case err != nil:
+			return err
+		case !fi.IsDir():
+			return refuse("put the hooks into a real directory, or unset core.hooksPath"+withoutGit,
+				"core.hooksPath leads to "+show(r.HooksPath)+" in the workspace, and "+show(path)+" is no directory: the agent could put hooks there")
+		}
+	}
+	return nil
+}
+
+// Hooks lists where in the workspace hooks of any of its repositories are, and
+// the directories on the way to them that are not there, outermost first.
+func (r *Repo) Hooks() (paths, missing []string) {
+	for _, repo := range append([]Repo{*r}, r.Nested...) {
+		if repo.HooksPath == "" || slices.Contains(paths, repo.HooksPath) {
+			continue
+		}
+		paths = append(paths, repo.HooksPath)
+		for _, m := range repo.Hookless {
+			if !slices.Contains(missing, m) {
+				missing = append(missing, m)
+			}
+		}
+	}
+	return paths, missing
+}
