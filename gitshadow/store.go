@@ -44,6 +44,9 @@ var (
 	profilePattern = regexp.MustCompile(`^[a-z0-9_-]{2,32}$`)
 )
 
+// IsProfile tells whether a profile can have that name.
+func IsProfile(name string) bool { return profilePattern.MatchString(name) }
+
 func (o Origin) check() error {
 	switch {
 	case !runPattern.MatchString(o.Run):

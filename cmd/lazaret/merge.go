@@ -122,7 +122,8 @@ func (m *merge) sources(ctx context.Context) (out []source, err error) {
 	}
 	for ref := range m.host.Refs {
 		profile, ok := strings.CutPrefix(ref, gitshadow.OwnBranch(""))
-		if !ok || m.profile != "" && profile != m.profile || ref == m.branch {
+		// Any other name is not of lazaret's making, and would be shown as a word of it.
+		if !ok || !gitshadow.IsProfile(profile) || m.profile != "" && profile != m.profile || ref == m.branch {
 			continue
 		}
 		if err := add(source{profile: profile, ref: ref}); err != nil {
