@@ -169,6 +169,7 @@ func xattrs(n node, h *tar.Header) error {
 
 // portable tells of an attribute whether it is the sandbox's.
 func portable(a string) bool {
-	return strings.HasPrefix(a, "user.") && !strings.HasPrefix(a, "user.overlay.") && !strings.HasPrefix(a, "user.fuseoverlayfs.") &&
+	// "=" ends a name in an archive.
+	return strings.HasPrefix(a, "user.") && !strings.Contains(a, "=") && !strings.HasPrefix(a, "user.overlay.") && !strings.HasPrefix(a, "user.fuseoverlayfs.") &&
 		!strings.HasPrefix(a, "user.containers.")
 }

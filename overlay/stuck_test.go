@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // A set-up that cannot be added to what is kept, however often it is tried, is
@@ -105,5 +107,22 @@ func TestHalfRecord(t *testing.T) {
 	f.Close()
 	if _, err := os.Lstat(half); !os.IsNotExist(err) {
 		t.Errorf("it is left: %v", err)
+	}
+}
+
+// An attribute that no archive can hold keeps nobody from what is in it.
+func TestExportOfOddAttributes(t *testing.T) {
+	w := newWorld(t, Native)
+	w.must(w.up(w.layer("/usr")))
+	w.sh("echo new >bin/c")
+	if err := unix.Setxattr(w.target+"/bin/c", "user.a=b", []byte("x"), 0); err != nil {
+		t.Skip(err) // the file system has none
+	}
+	w.must(unix.Setxattr(w.target+"/bin/c", "user.kept", []byte("x"), 0))
+	w.must(w.mounts.Down("usr"))
+	var b bytes.Buffer
+	w.must(Kept(w.data, "agent").Export(&b))
+	if !bytes.Contains(b.Bytes(), []byte("user.kept")) {
+		t.Error("the other attribute is lost")
 	}
 }
