@@ -28,16 +28,18 @@ import (
 type HideSockets struct {
 	Dir     string   // where the directory is mounted
 	Nothing string   // the empty file
+	Source  string   // what of the host is mounted there; "": made for the sandbox
 	Keep    []string // names directly in it that the person was shown
 	Target  string   // what the sandbox has it as; "": not told
 }
 
 // Bounds of the search. Whatever is in larger trees is not found, which is said.
 const (
-	socketLook  = 500_000
 	socketTime  = 10 * time.Second
 	socketBatch = 1000
 )
+
+var socketLook = 500_000 // files; less in a test
 
 var errTooLarge = errors.New("it is too large to look through")
 
@@ -60,8 +62,9 @@ func (o HideSockets) Do(ctx context.Context, _ step.Values) (step.Values, error)
 	// In batches: whoever made the tree may have put any number of files into one
 	// directory.
 	for dirs := []string{"."}; len(dirs) > 0 && err == nil; {
-		at := dirs[len(dirs)-1]
-		dirs = dirs[:len(dirs)-1]
+		// What is nearest the top first: a deep tree hides nothing there.
+		at := dirs[0]
+		dirs = dirs[1:]
 		d, oerr := root.Open(at)
 		if oerr != nil {
 			continue // what cannot be read, the sandbox cannot either
@@ -76,7 +79,7 @@ func (o HideSockets) Do(ctx context.Context, _ step.Values) (step.Values, error)
 					dirs = append(dirs, name)
 				case e.Type() != fs.ModeSocket || slices.Contains(o.Keep, name):
 				default:
-					if err = o.cover(int(dir.Fd()), name); err != nil {
+					if _, err = o.cover(int(dir.Fd()), name); err != nil {
 						err = fmt.Errorf("covering the socket %s: %w", config.Show(name), err)
 					}
 					hidden = append(hidden, filepath.Join(o.Target, name))
@@ -99,26 +102,78 @@ func (o HideSockets) Do(ctx context.Context, _ step.Values) (step.Values, error)
 	if err != nil && !part {
 		return nil, err
 	}
+	if part {
+		// A sandbox can make a tree as large as that, for its next launch. What
+		// the kernel knows of does not need to be looked for.
+		more, err := o.coverBound(int(dir.Fd()), hidden)
+		if err != nil {
+			return nil, err
+		}
+		hidden = append(hidden, more...)
+	}
 	return o.say(hidden, !part), nil
 }
 
-func (o HideSockets) cover(dir int, name string) error {
+// coverBound covers the sockets that programs of this machine listen on, but
+// those already covered.
+func (o HideSockets) coverBound(dir int, covered []string) (more []string, err error) {
+	b, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range o.bound(string(b)) {
+		in := filepath.Join(o.Target, name)
+		if slices.Contains(covered, in) {
+			continue
+		}
+		switch was, err := o.cover(dir, name); {
+		case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.EXDEV), errors.Is(err, unix.EACCES):
+			// Nothing of that name is there.
+		case err != nil:
+			return nil, fmt.Errorf("covering the socket %s: %w", config.Show(name), err)
+		case was:
+			more = append(more, in)
+		}
+	}
+	return more, nil
+}
+
+// bound are the names below the directory that the text of /proc/net/unix gives,
+// whether there is something or not.
+func (o HideSockets) bound(text string) (out []string) {
+	for _, path := range boundSockets(text) {
+		name := filepath.Clean(path) // a relative one may be of any directory
+		if filepath.IsAbs(name) {
+			if o.Source == "" || !within(name, o.Source) {
+				continue
+			}
+			name, _ = filepath.Rel(o.Source, name)
+		}
+		if filepath.IsLocal(name) && name != "." && !slices.Contains(o.Keep, name) && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// cover covers one socket, where there is one.
+func (o HideSockets) cover(dir int, name string) (was bool, err error) {
 	fd, err := unix.Openat2(dir, name, &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
 	})
 	if errors.Is(err, unix.ENOENT) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
-		return err
+		return false, err
 	}
-	return unix.Mount(o.Nothing, fmt.Sprintf("/proc/self/fd/%d", fd), "", unix.MS_BIND, "")
+	return true, unix.Mount(o.Nothing, fmt.Sprintf("/proc/self/fd/%d", fd), "", unix.MS_BIND, "")
 }
 
 // say tells what was covered; complete says that all was looked through.
@@ -152,7 +207,7 @@ func (r *resolver) hideSockets(target string, src Source, at, bound string) {
 		return
 	}
 	r.asks.seen = append(r.asks.seen, src.Path)
-	r.hideBelow(target, at, src.Sockets, bound)
+	r.hideIn(HideSockets{Dir: at, Source: src.Path, Keep: src.Sockets, Target: target}, bound)
 }
 
 // hideBelow is hideSockets for what other steps have mounted below at.
@@ -160,8 +215,12 @@ func (r *resolver) hideBelow(target, at string, keep []string, after string) {
 	if r.asks == nil {
 		return
 	}
-	op := HideSockets{Dir: at, Nothing: filepath.Join(r.dir, nothingFile), Keep: keep, Target: target}
-	name := cmp.Or(target, after)
+	r.hideIn(HideSockets{Dir: at, Keep: keep, Target: target}, after)
+}
+
+func (r *resolver) hideIn(op HideSockets, after string) {
+	op.Nothing = filepath.Join(r.dir, nothingFile)
+	name := cmp.Or(op.Target, after)
 	r.step(step.Step{Name: "sockets " + name, Where: step.Podman, Needs: []string{after, "escalate.nothing"}, Op: op})
 }
 
@@ -201,15 +260,7 @@ func (s *escalation) watchSockets(ctx context.Context) {
 // newSockets finds, in the text of /proc/net/unix, sockets below dirs that were
 // made after since. A relative name may be one in the workspace.
 func newSockets(text, ws string, dirs []string, since time.Time) (out []string) {
-	for line := range strings.Lines(text) {
-		// Num: RefCount Protocol Flags Type St Inode Path
-		path := strings.TrimSuffix(line, "\n")
-		for range 7 {
-			_, path, _ = strings.Cut(strings.TrimLeft(path, " "), " ")
-		}
-		if path == "" || path[0] == '@' {
-			continue
-		}
+	for _, path := range boundSockets(text) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(ws, path)
 		}
@@ -218,6 +269,21 @@ func newSockets(text, ws string, dirs []string, since time.Time) (out []string) 
 		}
 		var st unix.Stat_t
 		if unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK && time.Unix(st.Ctim.Unix()).After(since) {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// boundSockets are the names in the text of /proc/net/unix, as they were given.
+func boundSockets(text string) (out []string) {
+	for line := range strings.Lines(text) {
+		// Num: RefCount Protocol Flags Type St Inode Path
+		path := strings.TrimSuffix(line, "\n")
+		for range 7 {
+			_, path, _ = strings.Cut(strings.TrimLeft(path, " "), " ")
+		}
+		if path != "" && path[0] != '@' && path != "Path" {
 			out = append(out, path)
 		}
 	}
