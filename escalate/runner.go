@@ -115,8 +115,12 @@ func killDescendants(first <-chan error) {
 			unix.Kill(pid, unix.SIGKILL)
 		}
 		if first != nil {
-			<-first // killed as well
-			first = nil
+			select {
+			case <-first: // killed as well
+				first = nil
+			case <-time.After(time.Until(until)):
+				return // another user's by now, as sudo is: nobody here can
+			}
 		}
 		if reap(unix.WNOHANG) && len(pids) == 0 {
 			return
