@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -156,7 +157,13 @@ func (p *Plan) GitHome() (out []GitHome) {
 // take keeps what an undo found in refs that the sandbox wrote to itself; what
 // came home of a store was told by its broker.
 func (g *gitBrokers) take(home GitHome) {
-	if g != nil && home.Changed != nil {
+	if g == nil {
+		return
+	}
+	// What came home by another try only is told, too.
+	home.Notes = slices.DeleteFunc(home.Notes, func(n gitshadow.Note) bool { return n.Err != "" || n.Verdict != gitshadow.Arrive })
+	if home.Changed != nil || len(home.Notes) > 0 {
+		home.OwnTree = g.shadow.Tree != ""
 		g.checked = append(g.checked, home)
 	}
 }
@@ -182,6 +189,31 @@ func keptStore(dir string) string { return dir + ".kept" }
 // is removed. What cannot come now keeps the store, so that it is tried again;
 // what never can is put aside with it.
 func (u *undoer) bringHome(ctx context.Context, name string) error {
+	brought := u.brought
+	var homes []GitHome
+	if brought != nil {
+		u.brought = func(h GitHome) { homes = append(homes, h) }
+		defer func() {
+			u.brought = brought
+			for _, h := range homes {
+				brought(h)
+			}
+		}()
+	}
+	err := u.bringStores(ctx, name)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	// Another user of the sandbox wrote there: on the host its files are of a
+	// subordinate id.
+	if terr := u.takeOver(ctx, name); terr != nil {
+		return errors.Join(err, terr)
+	}
+	homes = nil
+	return u.bringStores(ctx, name)
+}
+
+func (u *undoer) bringStores(ctx context.Context, name string) error {
 	stores, err := gitshadow.Stores(u.record.DataRoot, u.record.ID)
 	if err != nil {
 		return err
