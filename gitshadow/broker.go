@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -51,6 +52,15 @@ type Broker struct {
 	order   []string
 	odd     map[string]bool // told already
 }
+
+// What copies and checks may take: a blob of zeros is a thousand times as large
+// as its file, and a sandbox can make many.
+var (
+	copyTime = bringTime        // of what one ref leads to
+	lastTime = 15 * time.Minute // of all refs, at the end
+)
+
+var errTooLong = errors.New("reading what it leads to takes longer than lazaret waits")
 
 // failure is a ref's value that could not be brought home, and how often that
 // was tried.
@@ -151,7 +161,12 @@ func (b *Broker) pass(ctx context.Context, last bool) error {
 	if err != nil {
 		return err
 	}
+	began := time.Now()
 	for _, name := range changed {
+		if last && time.Since(began) > lastTime {
+			errs = append(errs, b.never(errTooLong))
+			break
+		}
 		if len(b.done) >= refsPerRun && b.done[name].ID == "" {
 			b.oddity("more than "+fmt.Sprint(refsPerRun)+" branches and tags", "")
 			errs = append(errs, &UnfitError{errTooManyRefs})
@@ -315,7 +330,7 @@ func (b *Broker) deliver(ctx context.Context, g Git, dir *beneath, host HostRefs
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
-				if doubt {
+				if doubt || errors.Is(err, errTooLong) {
 					return err
 				}
 				continue
@@ -446,10 +461,16 @@ func (b *Broker) copy(ctx context.Context, dir *beneath, have []string, id strin
 	if err != nil {
 		return err
 	}
-	if err := s.collect(ctx, dir, id, have, b.home); err != nil {
-		return unfit(err)
+	within, cancel := context.WithTimeout(ctx, copyTime)
+	defer cancel()
+	err = s.collect(within, dir, id, have, b.home)
+	var name string
+	if err == nil {
+		name, err = s.deliver(within, id, have, b.mark())
 	}
-	name, err := s.deliver(ctx, id, have, b.mark())
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return &UnfitError{errTooLong}
+	}
 	if err != nil {
 		return unfit(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // hostLinks are what an agent can have left in a repository that it made in the
@@ -99,5 +100,25 @@ func TestUnreadableIsUnfit(t *testing.T) {
 				t.Errorf("it is %v", err)
 			}
 		})
+	}
+}
+
+// What takes too long to be read is put aside as well: nothing that a sandbox
+// makes has a clean, or the next launch, wait for hours.
+func TestTooLongIsUnfit(t *testing.T) {
+	w := newBench(t, "", "")
+	w.inside(`for i in 1 2 3; do head -c 50000000 /dev/zero >z$i; echo $i >>z$i; done; git add -A; git commit -qm zeros; git branch lazaret/claude/b; git branch lazaret/claude/c`)
+	each, all := copyTime, lastTime
+	defer func() { copyTime, lastTime = each, all }()
+	for _, times := range [][2]time.Duration{{10 * time.Millisecond, all}, {each, -1}} {
+		copyTime, lastTime = times[0], times[1]
+		var unfit *UnfitError
+		if err := w.broker().Last(t.Context()); !errors.As(err, &unfit) || !errors.Is(err, errTooLong) {
+			t.Errorf("it is %v", err)
+		}
+	}
+	copyTime, lastTime = each, all
+	if err := w.b.Last(t.Context()); err != nil || w.hostRef("lazaret/claude/c") == "" {
+		t.Errorf("with time, it is %v", err)
 	}
 }
