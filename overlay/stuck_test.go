@@ -126,3 +126,28 @@ func TestExportOfOddAttributes(t *testing.T) {
 		t.Error("the other attribute is lost")
 	}
 }
+
+// Nothing is mounted over layers that a set-up is still to be added to.
+func TestMountOfAPart(t *testing.T) {
+	w := newWorld(t, Native)
+	kept := Kept(w.data, "agent")
+	l := w.layer("/usr")
+	l.Below, l.Place = &kept, Staged(kept, l.Run)
+	w.must(w.up(l))
+	w.sh("echo new >bin/c")
+	w.must(w.mounts.Down(l.Key()))
+	_, records, err := kept.open()
+	w.must(err)
+	w.must(writeJSON(records, commitFile, Commit{Run: l.Run, Names: []string{"usr"}}))
+	for _, l := range []Layer{w.layer("/usr"), l} {
+		if err := w.up(l); err == nil {
+			t.Errorf("mounted in %s", l.Place.Dir)
+			w.must(w.mounts.Down(l.Key()))
+		}
+	}
+	w.must(kept.Recover())
+	w.must(w.up(w.layer("/usr")))
+	if got := w.sh("cat bin/c"); got != "new\n" {
+		t.Errorf("got %q", got)
+	}
+}

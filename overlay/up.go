@@ -141,6 +141,9 @@ type builder struct {
 }
 
 func (b *builder) build(ctx context.Context, root string, old func(config string) string) error {
+	if err := b.whole(); err != nil {
+		return err
+	}
 	if err := b.lowers(root); err != nil {
 		return err
 	}
@@ -168,6 +171,20 @@ func (b *builder) build(ctx context.Context, root string, old func(config string
 		return nil
 	}
 	return b.drift(old(b.before.Image.Config))
+}
+
+// whole refuses layers to which a set-up is still to be added: what a sandbox
+// changed meanwhile would be overwritten. Who plans a launch sees to that, but
+// looks before it has the lock.
+func (b *builder) whole() error {
+	p := b.Place
+	if b.Below != nil {
+		p = *b.Below
+	}
+	if k, err := p.Read(); err != nil || k.Commit == nil {
+		return err
+	}
+	return refuse("launch again", "a set-up was cut off while it was added to %s", show(p.Dir))
 }
 
 // lowers opens what lies below: the image's directory, or an empty one.
