@@ -86,3 +86,30 @@ func (x *transcript) wait(pattern string) {
 		x.t.Fatalf("no %s after 20 s", pattern)
 	}
 }
+
+// TestEndToEndNoTerminal gives a sandbox its task in a file, on the person's
+// terminal all the same.
+func TestEndToEndNoTerminal(t *testing.T) {
+	needE2E(t)
+	s := newSandboxed(t)
+	c, _ := s.cmd([]string{"TERM=xterm-256color"}, "launch", "shell", "--", "sh", "-c",
+		`printf '\033]52;c;ZXZpbA==\007\033[6n\033]0;title\007shown'; printf '\033]52;c;ZXZpbA==\007errors' >&2`)
+	ptmx, tty, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ptmx.Close()
+	c.Stdin, c.Stdout, c.Stderr = nil, tty, tty
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	tty.Close()
+	screen := &transcript{t: t, f: ptmx}
+	screen.wait(`(?s)shown.*errors|errors.*shown`)
+	if err := c.Wait(); err != nil {
+		t.Errorf("ended with %v: %q", err, screen.text.String())
+	}
+	if regexp.MustCompile(`\x1b\]|\x1b\[6n`).Match(screen.text.Bytes()) {
+		t.Errorf("the terminal was sent %q", screen.text.String())
+	}
+}
