@@ -18,6 +18,16 @@ const smallFile = 1 << 20
 // packedMax bounds a packed-refs file: a million refs.
 const packedMax = 64 << 20
 
+// writeWhole writes a small file of lazaret's own, so that there is the whole of
+// it or what was there before: a half-written one is what a kill leaves.
+func writeWhole(path string, text []byte) error {
+	tmp := path + ".new"
+	if err := os.WriteFile(tmp, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(tmp, path)
+}
+
 // readFile reads a regular file that is no link and has at most limit bytes.
 // What a repository holds may be a named pipe, a device or a link: nothing of
 // that is opened.

@@ -74,7 +74,7 @@ func (s Store) Begin(o Origin) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(s.Dir, originFile), text, 0o600); err != nil {
+	if err := writeWhole(filepath.Join(s.Dir, originFile), text); err != nil {
 		return fmt.Errorf("making the git store: %w", err)
 	}
 	return nil

@@ -113,7 +113,7 @@ func (s Shadow) leftAt(p Place) (string, error) {
 }
 
 func (s Shadow) note(tip string) error {
-	return os.WriteFile(s.Tree+treeTip, []byte(tip+"\n"), 0o600)
+	return writeWhole(s.Tree+treeTip, []byte(tip+"\n"))
 }
 
 // newTree writes a commit's files to a new directory, which has its name only
