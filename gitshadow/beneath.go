@@ -127,6 +127,27 @@ func (d *beneath) names(name string, most int) ([]string, error) {
 	return names, err
 }
 
+// list lists a directory with what kind each entry is, up to most entries. It
+// costs a part of asking for each, where nobody is writing.
+func (d *beneath) list(name string, most int) ([]fs.DirEntry, error) {
+	f, err := d.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	// By a name that can be opened: some file systems do not say the kind.
+	g, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	defer g.Close()
+	list, err := g.ReadDir(most)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return list, err
+}
+
 // path gives a name that other functions can open, as long as d is open.
 func (d *beneath) path(name string) string {
 	return filepath.Join(fmt.Sprintf("/proc/self/fd/%d", d.fd), name)

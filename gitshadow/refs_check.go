@@ -105,22 +105,21 @@ func strays(r Repo, most int) (out []RefChange, err error) {
 	left := most
 	var walk func(name string, depth int) error
 	walk = func(name string, depth int) error {
-		names, err := dir.names(name, left)
+		entries, err := dir.list(name, left)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		for _, n := range names {
+		for _, e := range entries {
+			n, kind := e.Name(), e.Type()
 			full := name + "/" + n
 			if left--; left <= 0 {
 				return errTooManyRefs
 			}
-			kind, err := dir.kind(full)
 			switch {
-			case errors.Is(err, fs.ErrNotExist):
-			case err != nil, !kind.IsDir() && !kind.IsRegular():
+			case !kind.IsDir() && !kind.IsRegular():
 				out = append(out, RefChange{Ref: full, Why: whyStray})
 			case kind.IsDir() && depth > 0:
 				if err := walk(full, depth-1); err != nil {
