@@ -34,7 +34,7 @@ func (b *builder) drift(old string) error {
 		}
 	}
 	now := b.lower[len(b.lower)-1]
-	return walk(b.upper, b.now.Driver, func(n node) error {
+	err := walk(b.upper, b.now.Driver, func(n node) error {
 		if n.gone || isDir(n.st) {
 			return nil
 		}
@@ -65,6 +65,11 @@ func (b *builder) drift(old string) error {
 		b.hide(n.path)
 		return nil
 	})
+	if errors.Is(err, errDeep) {
+		b.now.Unsure++ // an agent could make it so, and keep the person from launching
+		return nil
+	}
+	return err
 }
 
 func (b *builder) hide(path string) {

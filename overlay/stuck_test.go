@@ -151,3 +151,18 @@ func TestMountOfAPart(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// A tree that is too deep to look through keeps nobody from another image.
+func TestDriftOfDepth(t *testing.T) {
+	w := newWorld(t, Native)
+	w.must(w.up(w.layer("/usr")))
+	w.sh("i=0; while [ $i -lt 1600 ]; do mkdir d; cd d; i=$((i+1)); done")
+	w.must(w.mounts.Down("usr"))
+	l := w.layer("/usr")
+	l.Image.Config = "sha256:2"
+	now, _, err := w.mounts.Up(t.Context(), l, w.image, func(string) string { return w.image }, w.target)
+	w.must(err)
+	if now.Unsure == 0 {
+		t.Error("nothing is said of it")
+	}
+}

@@ -14,6 +14,8 @@ import (
 // deepest is how deep a layer may be to be walked through.
 const deepest = 1500
 
+var errDeep = fmt.Errorf("more than %d directories deep", deepest)
+
 // node is one name in an upper layer.
 type node struct {
 	path string // below the layer, "usr/bin/x"
@@ -38,7 +40,7 @@ func walk(layer *os.File, driver string, f func(node) error) error {
 
 func walkDir(dir *os.File, at, driver string, f func(node) error, depth int) error {
 	if depth > deepest {
-		return fmt.Errorf("%s: more than %d directories deep", show(at[:100]+"…"), deepest)
+		return fmt.Errorf("%s: %w", show(at[:100]+"…"), errDeep)
 	}
 	names, err := list(dir)
 	if err != nil {
