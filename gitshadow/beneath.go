@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -146,9 +145,4 @@ func (d *beneath) list(name string, most int) ([]fs.DirEntry, error) {
 		err = nil
 	}
 	return list, err
-}
-
-// path gives a name that other functions can open, as long as d is open.
-func (d *beneath) path(name string) string {
-	return filepath.Join(fmt.Sprintf("/proc/self/fd/%d", d.fd), name)
 }

@@ -11,11 +11,11 @@ import (
 // bench is a host's repository, a store, and a "sandbox": real git on the same
 // machine whose objects, refs and logs are the store's, as in a real one.
 type bench struct {
-	t                           *testing.T
-	dir, host, live, work, refs string
-	store                       Store
-	b                           *Broker
-	before                      string // what must not change on the host
+	t                     *testing.T
+	dir, host, live, work string
+	store                 Store
+	b                     *Broker
+	before                string // what must not change on the host
 }
 
 const testRun = "0123456789ab"

@@ -44,9 +44,7 @@ func drift(l overlay.Layer, now overlay.Record, before *overlay.Record) (out []s
 	}
 	if n := len(now.Hides) + now.HidesMore; n > 0 {
 		out = append(out, fmt.Sprintf("%s: %s of yours hide newer ones of the image: %s", config.Show(l.Path), files(n), hides(l.Path, now.Hides)))
-		for _, why := range consequences(l.Path, now.Hides) {
-			out = append(out, why)
-		}
+		out = append(out, consequences(l.Path, now.Hides)...)
 	}
 	return out
 }
