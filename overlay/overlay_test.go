@@ -356,7 +356,7 @@ func TestDeadFuseMount(t *testing.T) {
 func TestHalfMade(t *testing.T) {
 	w := newWorld(t, Auto)
 	w.mk("agent/usr_changes") // and no record
-	w.mk("agent/.probe-usr/work/work")
+	w.mk(filepath.Join("agent/.probe-usr/work", "work"))
 	w.must(w.up(w.layer("/usr")))
 	if got := w.sh("stat -c %a .; ls"); got != "755\nbin\nlib\n" {
 		t.Errorf("got %q", got)
