@@ -2,7 +2,6 @@ package trust
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -64,26 +63,5 @@ func (s Store) Helpers() (list []Helper, unreadable int, err error) {
 // RevokeHelpers takes back every yes to a program that was given in a
 // workspace, or all there are where it is "", and gives their digests.
 func (s Store) RevokeHelpers(workspace string) (digests []string, err error) {
-	names, err := s.names(helperPrefix)
-	if err != nil || len(names) == 0 {
-		return nil, err
-	}
-	root, err := s.open(false)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	var errs []error
-	for _, name := range names {
-		var h Helper
-		if err := s.read(name, &h); workspace != "" && (err != nil || h.Workspace != workspace) {
-			continue
-		}
-		if err := root.Remove(name); err != nil {
-			errs = append(errs, fmt.Errorf("taking back a yes: %w", err))
-			continue
-		}
-		digests = append(digests, h.Digest)
-	}
-	return digests, errors.Join(errs...)
+	return revoke(s, helperPrefix, workspace, func(h Helper) (string, string) { return h.Workspace, h.Digest })
 }

@@ -217,7 +217,14 @@ func (s Store) List() (list []Record, unreadable int, err error) {
 // Revoke takes back every yes given in a workspace, or all there are where it
 // is "", and gives the locks they were for.
 func (s Store) Revoke(workspace string) (locks []string, err error) {
-	names, err := s.names(lockPrefix)
+	return revoke(s, lockPrefix, workspace, func(r Record) (string, string) { return r.Workspace, r.Lock })
+}
+
+// revoke removes the records of one kind that were made in a workspace, or all
+// there are where it is "", and gives what they were for. of gives a record's
+// workspace and what it is for.
+func revoke[T any](s Store, prefix, workspace string, of func(T) (string, string)) (gone []string, err error) {
+	names, err := s.names(prefix)
 	if err != nil || len(names) == 0 {
 		return nil, err
 	}
@@ -228,8 +235,10 @@ func (s Store) Revoke(workspace string) (locks []string, err error) {
 	defer root.Close()
 	var errs []error
 	for _, name := range names {
-		var r Record
-		if err := s.read(name, &r); workspace != "" && (err != nil || r.Workspace != workspace) {
+		var record T
+		err := s.read(name, &record)
+		where, what := of(record)
+		if workspace != "" && (err != nil || where != workspace) {
 			continue
 		}
 		// One that cannot be read is nobody's yes, and goes with all others.
@@ -237,9 +246,9 @@ func (s Store) Revoke(workspace string) (locks []string, err error) {
 			errs = append(errs, fmt.Errorf("taking back a yes: %w", err))
 			continue
 		}
-		locks = append(locks, r.Lock)
+		gone = append(gone, what)
 	}
-	return locks, errors.Join(errs...)
+	return gone, errors.Join(errs...)
 }
 
 func (s Store) names(prefix string) ([]string, error) {
