@@ -193,8 +193,9 @@ func (g Git) command(args []string) (proc.Cmd, error) {
 		set("XDG_CONFIG_HOME", g.ConfigHome)
 	}
 	// Without a terminal: a setting or a link can name it, and git would read
-	// what the person types.
-	return proc.Cmd{Argv: argv, Env: append(env, g.Env...), Dir: g.Dir, Memory: g.Memory, Session: true}, nil
+	// what the person types. A git that is killed leaves its lock files, and the
+	// next one refuses the ref until a person removes them.
+	return proc.Cmd{Argv: argv, Env: append(env, g.Env...), Dir: g.Dir, Memory: g.Memory, Session: true, Tidies: true}, nil
 }
 
 // check refuses what this type does not know.

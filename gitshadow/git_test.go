@@ -1,10 +1,13 @@
 package gitshadow
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // realGit is the git of this machine.
@@ -95,6 +98,46 @@ func TestGitRunsOnlyWhatItKnows(t *testing.T) {
 	g.Program = "git"
 	if _, err := g.Output(t.Context(), "version"); err == nil {
 		t.Error("a program that is looked for in PATH was run")
+	}
+}
+
+// TestGitLeavesNoLock: one that is broken off in the middle of moving a ref, as
+// the broker's is when its sandbox ends, does not leave the ref locked.
+func TestGitLeavesNoLock(t *testing.T) {
+	dir := newRepo(t, "")
+	g := Git{Program: realGit(t), GitDir: filepath.Join(dir, ".git")}
+	id, err := g.Line(t.Context(), "rev-parse", "HEAD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, feed, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	defer feed.Close()
+	fmt.Fprintf(feed, "start\nupdate refs/lazaret/held/x %s\nprepare\n", id)
+	lock := filepath.Join(dir, ".git/refs/lazaret/held/x.lock")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- g.Pipe(ctx, in, nil, "update-ref", "--stdin") }()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(lock); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("git took no lock")
+		}
+	}
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("it was not broken off")
+	}
+	if _, err := os.Stat(lock); err == nil {
+		t.Error("the ref is locked for ever")
+	}
+	if _, err := g.Feed(t.Context(), fmt.Appendf(nil, "update refs/lazaret/held/x %s\n", id), "update-ref", "--stdin"); err != nil {
+		t.Error(err)
 	}
 }
 

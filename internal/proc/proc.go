@@ -38,7 +38,11 @@ type Cmd struct {
 	Session    bool       // a session of its own, out of reach of the terminal's signals
 	Terminal   bool       // with Session: Stdin becomes its controlling terminal
 	Memory     uint64     // bounds what the program may allocate, in bytes; 0 is no bound
+	Tidies     bool       // it removes its lock files when told to end: SIGTERM first, SIGKILL killDelay later
 }
+
+// killDelay is how long a program whose time is over may take to end.
+const killDelay = 2 * time.Second
 
 // Error is a program that could not be started or did not succeed.
 type Error struct {
@@ -149,7 +153,10 @@ func prepare(ctx context.Context, c Cmd) (*exec.Cmd, *tailBuffer) {
 	cmd.ExtraFiles = c.ExtraFiles
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: c.Session, Setctty: c.Session && c.Terminal}
 	// A grandchild that keeps our pipe open must not keep us waiting.
-	cmd.WaitDelay = 2 * time.Second
+	cmd.WaitDelay = killDelay
+	if c.Tidies {
+		cmd.Cancel = func() error { return cmd.Process.Signal(unix.SIGTERM) }
+	}
 	return cmd, tail
 }
 
