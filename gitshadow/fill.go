@@ -148,11 +148,9 @@ func (s Shadow) fill(p Place) error {
 	if s.headLog(p) {
 		f.do(writeNew(s.part(p, "log"), ""))
 	}
-	if s.Mode == Quarantine || p.Repo.ObjectsInfo {
-		f.bind(filepath.Join(from, "objects/info"), s.part(p, "info"), true)
-		if s.Mode == Writeback {
-			f.borrows(s, p, s.part(p, "info"), borrowed)
-		}
+	f.bind(filepath.Join(from, "objects/info"), s.part(p, "info"), true)
+	if s.Mode == Writeback {
+		f.borrows(s, p, s.part(p, "info"), borrowed)
 	}
 	return f.err
 }

@@ -396,6 +396,23 @@ func TestWriteback(t *testing.T) {
 	}
 }
 
+// TestWritebackWithoutInfo: git takes a repository without objects/info for
+// one. A sandbox that could make it would name there what git is to read.
+func TestWritebackWithoutInfo(t *testing.T) {
+	dir := tree(t)
+	sh(t, dir, oneCommit+`rm -r .git/objects/info`)
+	s := shadowOf(t, dir+"/r", Wish{Mode: Writeback, Branch: "auto"})
+	out, err := inside(t, s, dir+"/r", dev, `
+		mkdir -p .git/objects/info; echo /nowhere 2>/dev/null >.git/objects/info/alternates && exit 1
+		rm -r .git/objects/info 2>/dev/null && exit 1; mv .git/objects/info .git/objects/x 2>/dev/null && exit 1; git commit -q --allow-empty -m inside`)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if exists(dir + "/r/.git/objects/info/alternates") {
+		t.Error("the host's git reads objects from where the sandbox says")
+	}
+}
+
 // TestSettings: what the person's git says, not what lazaret's own calls pin.
 func TestSettings(t *testing.T) {
 	dir := tree(t)

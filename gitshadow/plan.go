@@ -188,10 +188,8 @@ func (s Shadow) Mounts() (out []Mount) {
 			continue
 		}
 		out = append(out, Mount{s.part(p, "objects"), p.Common + "/objects", false})
-		if s.Mode == Quarantine || p.Repo.ObjectsInfo {
-			// Whoever writes there has git read objects from anywhere.
-			out = append(out, Mount{s.part(p, "info"), p.Common + "/objects/info", true})
-		}
+		// Whoever writes in info has git read objects from anywhere.
+		out = append(out, Mount{s.part(p, "info"), p.Common + "/objects/info", true})
 		out = append(out, Mount{s.part(p, "refs"), p.Common + "/refs", false}, Mount{s.part(p, "logs"), p.Common + "/logs", false})
 		if s.headLog(p) {
 			out = append(out, Mount{s.part(p, "log"), p.Common + "/logs/HEAD", false})

@@ -59,6 +59,8 @@ func (s Shadow) prepare(ctx context.Context, g Git, p Place) (notes []string, er
 		if err := writeNew(filepath.Join(dir, "objects/info/alternates"), text); err != nil {
 			return nil, err
 		}
+	} else if err := p.Repo.makeInfo(); err != nil {
+		return nil, err
 	}
 	g, err = p.scratch(g, filepath.Join(dir, scratchName))
 	if err != nil {
@@ -114,6 +116,21 @@ func (s Shadow) prepare(ctx context.Context, g Git, p Place) (notes []string, er
 		return nil, err
 	}
 	return notes, os.RemoveAll(filepath.Join(dir, scratchName)) // never shown to anybody
+}
+
+// makeInfo makes the directory objects/info of a host's repository that has
+// none, as "git init" does: the sandbox has it read-only, and would make its
+// own, with alternates in it, where there is nothing to be read-only.
+func (r *Repo) makeInfo() error {
+	root, err := os.OpenRoot(r.CommonDir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.Mkdir("objects/info", 0o777); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }
 
 func writeNew(path, text string) error {

@@ -192,7 +192,6 @@ func (r *Repo) examine(uid int) error {
 		}
 	}
 	r.Shallow = exists(filepath.Join(r.CommonDir, "shallow"))
-	r.ObjectsInfo = isDir(filepath.Join(r.CommonDir, "objects/info"))
 	if fi, err := os.Lstat(filepath.Join(r.CommonDir, "logs/HEAD")); err == nil {
 		r.HeadLog = fi.Mode().IsRegular()
 	}

@@ -40,7 +40,6 @@ type Repo struct {
 	Sparse         bool // not every tracked file is in the working tree
 	Partial        bool // objects are fetched from a remote when they are needed
 	WorktreeConfig bool // GitDir/config.worktree is read too
-	ObjectsInfo    bool // there is CommonDir/objects/info
 	HeadLog        bool // there is CommonDir/logs/HEAD
 	LFS            bool // tracked files may be pointers to what git-lfs keeps
 
