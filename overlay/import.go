@@ -161,6 +161,7 @@ func (i *importer) entry(t *tar.Reader, h *tar.Header) error {
 		if err := unix.Fchownat(fd(dir), "", h.Uid, h.Gid, unix.AT_EMPTY_PATH); err != nil {
 			return owners(err)
 		}
+		i.late = append(i.late, h)
 		return unix.Fchmodat(unix.AT_FDCWD, self(dir), uint32(h.Mode)&0o7777, 0)
 	}
 	defer dir.Close()
@@ -224,9 +225,12 @@ func (i *importer) attributes(h *tar.Header, dir *os.File, base, driver string) 
 }
 
 func (i *importer) times(h *tar.Header) error {
-	_, _, dir, base, err := i.split(h.Name)
+	_, rest, dir, base, err := i.split(h.Name)
 	if err != nil {
 		return err
+	}
+	if rest == "" {
+		return setTimes(dir, ".", h)
 	}
 	defer dir.Close()
 	return setTimes(dir, base, h)
