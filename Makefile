@@ -1,9 +1,10 @@
-.PHONY: help build test test-long demo lint bench dist clean
+.PHONY: help build test test-long fuzz demo lint bench dist clean
 
 help:
 	@echo "make demo       set this machine up, build lazaret and show it at work"
 	@echo "make test       set-up, build, checks, unit tests and end-to-end tests"
 	@echo "make test-long  what takes too long for every change"
+	@echo "make fuzz       each fuzzer for a minute; DURATION=1h, FUZZ=regex"
 	@echo "make build      bin/lazaret"
 	@echo "make lint       staticcheck and shellcheck"
 	@echo "make bench      start-up, lock and git times"
@@ -18,6 +19,9 @@ test:
 
 test-long:
 	@.ci/test-long
+
+fuzz:
+	@.ci/fuzz $(DURATION) $(FUZZ)
 
 demo:
 	@.ci/demo

@@ -281,10 +281,31 @@ func FuzzJournal(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		if j, err := NewJournal(file); err == nil {
-			if err := j.Push("s", Undo{Kind: "k"}); err != nil {
+		j, err := NewJournal(file)
+		if err != nil {
+			return
+		}
+		before := j.Pending()
+		if err := j.Push("s", Undo{Kind: "k"}); err != nil {
+			t.Fatal(err)
+		}
+		// What goes on with the file finds what was pending, and the new one last.
+		file.Seek(0, 0)
+		again, err := NewJournal(file)
+		if err != nil {
+			t.Fatalf("what was written is not read: %v", err)
+		}
+		got := again.Pending()
+		if len(got) != len(before)+1 || !slices.Equal(got[:len(before)], before) || got[len(before)].Undo.Kind != "k" {
+			t.Fatalf("%v and one more became %v", before, got)
+		}
+		for _, e := range slices.Backward(got) {
+			if err := again.Pop(e.N); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if left := again.Pending(); len(left) > 0 {
+			t.Fatalf("%v is never undone", left)
 		}
 	})
 }

@@ -150,8 +150,38 @@ func FuzzCheck(f *testing.F) {
 		f.Add("xterm", e.Data)
 	}
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
-		if Check(name, data) == nil && (len(data) < headerSize || len(data) > sizeMax) {
+		if d, ok := decode("hex:" + hex.EncodeToString(data)); !ok && len(data) <= sizeMax || ok && string(d) != string(data) {
+			t.Errorf("%x is decoded as %x", data, d)
+		}
+		if Check(name, data) != nil {
+			return
+		}
+		if len(data) < headerSize || len(data) > sizeMax {
 			t.Errorf("%d bytes are taken", len(data))
+		}
+		// What is cut off at the end, or said of another terminal, is taken no more.
+		if Check(name+"x", data) == nil && !strings.Contains(string(data), name+"x") {
+			t.Errorf("%x is taken for %q too", data, name+"x")
+		}
+		if e, err := Find(name, "hex:"+hex.EncodeToString(data), nil, everywhere); (err == nil) != Valid(name) || err == nil && string(e.Data) != string(data) {
+			t.Errorf("%q: %v", name, err)
+		}
+	})
+}
+
+// FuzzNames: no name leads out of the directories that are looked in.
+func FuzzNames(f *testing.F) {
+	for _, n := range []string{"xterm", "../x", "x/../../y", ".", "x\x00", "xterm\n", "é", "-x", strings.Repeat("x", 65)} {
+		f.Add(n)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		if !Valid(name) {
+			return
+		}
+		for _, p := range Paths(name) {
+			if !filepath.IsLocal(p) || filepath.Clean(p) != p || strings.Count(p, "/") != 1 || strings.ContainsAny(p, "\x00\n ") {
+				t.Errorf("%q leads to %q", name, p)
+			}
 		}
 	})
 }
