@@ -58,7 +58,9 @@ func (d *Daemon) converse(raw *net.UnixConn) {
 		conn.Read(make([]byte, 1))
 		cancel(errLeft)
 	}()
-	d.respond(raw, conn, d.answer(ctx, r))
+	t := &turn{of: d.commands}
+	defer t.leave()
+	d.respond(raw, conn, d.answer(ctx, t, r))
 }
 
 func (d *Daemon) respond(raw *net.UnixConn, conn *tls.Conn, r wire.Response) {

@@ -162,9 +162,34 @@ func (d *Daemon) Close() {
 	d.conns.Wait()
 }
 
-// answer decides about a request and performs it. ctx ends when whoever asked
-// is gone.
-func (d *Daemon) answer(ctx context.Context, r wire.Request) wire.Response {
+// turn is one of the commands that may run at a time. It is held until the
+// sandbox has taken what the command printed, which is in memory as long.
+type turn struct {
+	of   chan struct{}
+	held bool
+}
+
+// take waits for a free one.
+func (t *turn) take(ctx context.Context) error {
+	select {
+	case t.of <- struct{}{}:
+		t.held = true
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (t *turn) leave() {
+	if t.held {
+		<-t.of
+		t.held = false
+	}
+}
+
+// answer decides about a request and performs it, with t. ctx ends when whoever
+// asked is gone.
+func (d *Daemon) answer(ctx context.Context, t *turn, r wire.Request) wire.Response {
 	c := Decide(d.Policy, d.Lookup, r.Command, len(r.Stdin) > 0)
 	switch {
 	case d.queue.isAborted():
@@ -174,13 +199,13 @@ func (d *Daemon) answer(ctx context.Context, r wire.Request) wire.Response {
 	case c.Refused != "":
 		return d.refuse(r, c.Argv, c.Refused)
 	case c.Auto:
-		return d.perform(ctx, r, decided{status: wire.Approved, argv: c.Argv, program: c.Program, by: "auto_approve", auto: true})
+		return d.perform(ctx, t, r, decided{status: wire.Approved, argv: c.Argv, program: c.Program, by: "auto_approve", auto: true})
 	}
-	return d.ask(ctx, r, c)
+	return d.ask(ctx, t, r, c)
 }
 
 // ask lets a person decide.
-func (d *Daemon) ask(ctx context.Context, r wire.Request, c Decision) wire.Response {
+func (d *Daemon) ask(ctx context.Context, t *turn, r wire.Request, c Decision) wire.Response {
 	if err := d.queue.room(); err != nil {
 		// Before anything is spent on what nobody will look at.
 		return d.deny(r, decided{status: wire.Denied, argv: c.Argv, program: c.Program, by: "limit", reason: err.Error()})
@@ -213,7 +238,7 @@ func (d *Daemon) ask(ctx context.Context, r wire.Request, c Decision) wire.Respo
 		if v.Argv != nil && wire.Quote(v.Argv) != wire.Quote(c.Argv) {
 			yes.status, yes.argv = wire.Edited, v.Argv
 		}
-		return d.perform(ctx, r, yes)
+		return d.perform(ctx, t, r, yes)
 	}
 	return d.deny(r, no)
 }
@@ -239,12 +264,9 @@ func (d *Daemon) deny(r wire.Request, c decided) wire.Response {
 }
 
 // perform runs what was allowed.
-func (d *Daemon) perform(ctx context.Context, r wire.Request, c decided) wire.Response {
-	select {
-	case d.commands <- struct{}{}:
-		defer func() { <-d.commands }()
-	case <-ctx.Done():
-		c.status, c.reason = wire.NoChannel, context.Cause(ctx).Error()
+func (d *Daemon) perform(ctx context.Context, t *turn, r wire.Request, c decided) wire.Response {
+	if err := t.take(ctx); err != nil {
+		c.status, c.reason = wire.NoChannel, err.Error()
 		return d.deny(r, c)
 	}
 	dir := d.Dir

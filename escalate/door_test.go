@@ -251,6 +251,45 @@ func (h *host) raw(t *testing.T, line string) (r wire.Response) {
 	return r
 }
 
+// TestSlowReaders: what commands printed for whoever does not read it counts as
+// a command that runs, or a sandbox could have the host keep any number of them.
+func TestSlowReaders(t *testing.T) {
+	h := newHost(t, func(h *host, c *Config) {
+		h.program(t, h.bin, "much", "head -c 8388608 /dev/zero")
+		c.Policy.AutoApproveExact = append(c.Policy.AutoApproveExact, []string{"much"})
+		c.MaxOutput, c.Door.Commands, c.Door.Write = 8<<20, 2, time.Minute
+	})
+	var slow []*tls.Conn
+	for range 2 {
+		c := h.conn(t)
+		defer c.Close()
+		fmt.Fprintln(c, `{"request_id":"slow","profile":"agent","command":"much","justification":""}`)
+		slow = append(slow, c)
+	}
+	ended := func() (n int) {
+		for _, e := range h.entries() {
+			if e.Kind == "ended" {
+				n++
+			}
+		}
+		return n
+	}
+	for end := time.Now().Add(20 * time.Second); ended() < 2; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the commands do not end")
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if r, err := h.send(ctx, wire.Request{Command: "true"}); err == nil {
+		t.Errorf("with two that do not read, and room for two, a third is answered: %+v", r)
+	}
+	slow[0].Close()
+	if r := h.ask(t, "true"); r.Status != wire.Approved {
+		t.Errorf("once one has gone: %+v", r)
+	}
+}
+
 // TestHostileRequests: what is no request is denied, with nobody asked.
 func TestHostileRequests(t *testing.T) {
 	h := newHost(t, nil)
