@@ -173,7 +173,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	defer audit.close()
 	denied := watchDenials(plan, file, audit, talk)
 	defer denied.end()
-	asked := &requests{audit: audit, talk: talk}
+	asked := &requests{audit: audit, talk: talk, lines: allowance{most: askedMost}}
 	defer asked.end()
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()

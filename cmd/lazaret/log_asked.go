@@ -22,7 +22,7 @@ type requests struct {
 	talk  io.Writer
 
 	mu                           sync.Mutex
-	written                      int
+	lines                        allowance
 	auto, approved, denied, open int
 }
 
@@ -39,11 +39,13 @@ func (w *requests) event(e step.Event) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	entry := askEntry(e)
+	n := 1
 	for _, text := range e.Attr {
-		w.written += len(text) / askedText
+		n += len(text) / askedText
 	}
-	// What has run is always written down.
-	if w.written++; w.written > askedMost && entry.Kind != "ended" {
+	if entry.Kind == "ended" {
+		w.lines.force(float64(n)) // what has run is always written down
+	} else if ok, _, _ := w.lines.take(float64(n), w.audit.now()); !ok {
 		return errAskedMost
 	}
 	if err := w.audit.write(entry); err != nil {

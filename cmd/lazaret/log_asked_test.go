@@ -22,7 +22,7 @@ func newRequests(t *testing.T) (*requests, *bytes.Buffer, string) {
 	}
 	var talk bytes.Buffer
 	a := &audit{record: launch.Record{ID: "0123456789ab", Profile: "shell", Workspace: "/w"}, file: f, now: func() time.Time { return time.Unix(0, 0) }}
-	return &requests{audit: a, talk: &talk}, &talk, path
+	return &requests{audit: a, talk: &talk, lines: allowance{most: askedMost}}, &talk, path
 }
 
 func askedBy(attr ...string) step.Event {
@@ -86,7 +86,7 @@ func TestAskedIsHostileText(t *testing.T) {
 // has run is written down all the same.
 func TestAskedMost(t *testing.T) {
 	w, _, _ := newRequests(t)
-	w.written = askedMost
+	w.lines.spent = askedMost
 	if err := w.event(askedBy("what", "decided", "argv", `["id"]`)); err == nil {
 		t.Error("the log has no end")
 	}

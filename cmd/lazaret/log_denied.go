@@ -26,13 +26,15 @@ const (
 // denials is what a sandbox tried that it may not: written to the audit log,
 // told while the sandbox runs where that garbles no screen, and summed up.
 type denials struct {
-	record  launch.Record
-	never   []netip.Prefix      // ranges that no suggestion shall open
-	own     func() []netip.Addr // this machine's addresses
-	talk    io.Writer
-	live    bool
-	audit   *audit // nil where nothing is denied
-	written int
+	record launch.Record
+	never  []netip.Prefix      // ranges that no suggestion shall open
+	own    func() []netip.Addr // this machine's addresses
+	talk   io.Writer
+	live   bool
+	audit  *audit // nil where nothing is denied
+	lines  allowance
+	unsaid uint64 // lines that were left out since lines was used up
+	broken bool   // the log cannot be written, which was said
 
 	mu      sync.Mutex
 	seen    map[auditEntry]uint64 // without time and count
@@ -43,7 +45,7 @@ type denials struct {
 
 // watchDenials makes it for a run.
 func watchDenials(p *launch.Plan, f *lock.File, a *audit, talk io.Writer) *denials {
-	w := &denials{record: p.Record, own: p.SelfAddresses, talk: talk, live: !p.Host.Terminal, seen: map[auditEntry]uint64{}}
+	w := &denials{record: p.Record, own: p.SelfAddresses, talk: talk, live: !p.Host.Terminal, seen: map[auditEntry]uint64{}, lines: allowance{most: deniedMost}}
 	for _, s := range slices.Concat(f.Profiles[p.Record.Profile].Network.AlwaysDeny, p.OwnRanges()) {
 		if q, err := netip.ParsePrefix(s); err == nil {
 			w.never = append(w.never, q)
@@ -100,14 +102,27 @@ func (w *denials) tell(text string) {
 }
 
 func (w *denials) write(a auditEntry) {
-	if w.audit == nil || w.written > deniedMost {
+	if w.audit == nil || w.broken {
 		return
 	}
-	if w.written++; w.written > deniedMost {
-		a = auditEntry{Kind: "notice", Text: "this sandbox was denied more than the log shall hold"}
+	ok, out, back := w.lines.take(1, w.audit.now())
+	switch {
+	case out:
+		w.put(auditEntry{Kind: "notice", Text: "this sandbox was denied more than the log shall hold"})
+	case back:
+		w.put(auditEntry{Kind: "notice", Text: fmt.Sprintf("written down again; %d lines are missing before this", w.unsaid)})
+		w.unsaid = 0
 	}
-	if err := w.audit.write(a); err != nil && !errors.Is(err, errNoAudit) && w.written <= deniedMost {
-		w.written = deniedMost + 1
+	if ok {
+		w.put(a)
+	} else {
+		w.unsaid++
+	}
+}
+
+func (w *denials) put(a auditEntry) {
+	if err := w.audit.write(a); err != nil && !errors.Is(err, errNoAudit) && !w.broken {
+		w.broken = true
 		w.notices = append(w.notices, err.Error())
 	}
 }

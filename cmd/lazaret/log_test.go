@@ -27,7 +27,7 @@ func newDenials(t *testing.T) (*denials, *bytes.Buffer, string) {
 	var talk bytes.Buffer
 	record := launch.Record{ID: "0123456789ab", Profile: "shell", Workspace: "/w"}
 	return &denials{
-		record: record, talk: &talk, live: true, seen: map[auditEntry]uint64{},
+		record: record, talk: &talk, live: true, seen: map[auditEntry]uint64{}, lines: allowance{most: deniedMost},
 		audit: &audit{record: record, file: f, now: func() time.Time { return time.Unix(0, 0) }},
 		never: []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16")},
 		own:   func() []netip.Addr { return []netip.Addr{netip.MustParseAddr("192.0.2.7")} },
@@ -115,6 +115,35 @@ func TestDeniedIsBounded(t *testing.T) {
 	}
 	if !strings.Contains(talk.String(), "more: lazaret log") || !strings.Contains(talk.String(), "others that were not told apart") {
 		t.Errorf("it does not say that there is more:\n%s", talk)
+	}
+}
+
+// TestDeniedAfterNoise: a sandbox that was noisy for an hour is written down
+// again, and that there is a gap is said.
+func TestDeniedAfterNoise(t *testing.T) {
+	w, _, path := newDenials(t)
+	at := time.Unix(0, 0)
+	w.audit.now = func() time.Time { return at }
+	for i := range deniedMost + 50 {
+		w.event(deniedBy("what", "refused", "name", fmt.Sprintf("n%d.test", i)))
+	}
+	at = at.Add(time.Minute)
+	w.event(deniedBy("what", "refused", "name", "soon.test")) // some room is back, and not enough
+	at = at.Add(12 * time.Hour)
+	for i := range deniedMost {
+		w.event(deniedBy("what", "refused", "name", fmt.Sprintf("later%d.test", i)))
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{`"later0.test"`: true, "; 51 lines are missing before this": true, "soon.test": false, "later19999.test": false} {
+		if bytes.Contains(b, []byte(text)) != want {
+			t.Errorf("%s in the log: %v", text, !want)
+		}
+	}
+	if n := bytes.Count(b, []byte("\n")); n > deniedMost*3/2+20 {
+		t.Errorf("%d lines in the log", n)
 	}
 }
 
