@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
-	"unicode/utf16"
 
 	"lazaret/launch"
 )
@@ -122,17 +121,5 @@ func (e auditEntry) line() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []byte
-	for _, r := range string(b) {
-		switch {
-		case r < 0x7f:
-			out = append(out, byte(r))
-		case r < 0x10000:
-			out = fmt.Appendf(out, `\u%04x`, r)
-		default:
-			hi, lo := utf16.EncodeRune(r)
-			out = fmt.Appendf(out, `\u%04x\u%04x`, hi, lo)
-		}
-	}
-	return append(out, '\n'), nil
+	return append(asciiJSON(b), '\n'), nil
 }

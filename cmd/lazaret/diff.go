@@ -82,7 +82,7 @@ func runDiff(ctx context.Context, d *deps, o diffOptions, args []string, out, ta
 		if list == nil {
 			list = []lock.Change{}
 		}
-		enc := json.NewEncoder(out)
+		enc := json.NewEncoder(ascii{out})
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", "  ")
 		err = enc.Encode(list)

@@ -44,7 +44,7 @@ func examineHost(cmd *cobra.Command, d *deps, asJSON bool) error {
 	bar.clear()
 	out := cmd.OutOrStdout()
 	if asJSON {
-		if err := json.NewEncoder(out).Encode(list); err != nil {
+		if err := json.NewEncoder(ascii{out}).Encode(list); err != nil {
 			return err
 		}
 	} else if err := tellFindings(out, list); err != nil {

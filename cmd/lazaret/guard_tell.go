@@ -121,7 +121,7 @@ func (l look) json(w io.Writer) error {
 	for _, g := range l.now.Gaps {
 		v.Gaps = append(v.Gaps, gap{config.Show(string(g.Root)), config.Show(string(g.Path)), config.Show(g.Why)})
 	}
-	e := json.NewEncoder(w)
+	e := json.NewEncoder(ascii{w})
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }

@@ -194,7 +194,7 @@ func (r *recording) close() {
 		if r.spans == nil {
 			r.spans = []span{}
 		}
-		json.NewEncoder(r.trace).Encode(map[string]any{"traceEvents": r.spans, "displayTimeUnit": "ms"})
+		json.NewEncoder(ascii{r.trace}).Encode(map[string]any{"traceEvents": r.spans, "displayTimeUnit": "ms"})
 		r.trace.Close()
 	}
 }

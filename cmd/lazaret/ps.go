@@ -69,7 +69,7 @@ func psJSON(out io.Writer, runs []launch.Status) error {
 	for _, r := range runs {
 		list = append(list, entry{r.ID, r.Profile, r.Workspace, r.Started, r.Phase, r.Branch, r.Denials, r.Pending})
 	}
-	return json.NewEncoder(out).Encode(list)
+	return json.NewEncoder(ascii{out}).Encode(list)
 }
 
 func noArgs(_ *cobra.Command, args []string) error {

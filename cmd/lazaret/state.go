@@ -156,7 +156,7 @@ func newStateLsCmd(d *deps, o *trustOptions) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(stateJSON(all))
+				return json.NewEncoder(ascii{cmd.OutOrStdout()}).Encode(stateJSON(all))
 			}
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "STATE\tDIRECTORY\tDRIVER\tIMAGE\tLAST USED")

@@ -39,7 +39,7 @@ the file was made: the image's correction to it does not arrive.`,
 				return err
 			}
 			if asJSON {
-				_, err := cmd.OutOrStdout().Write(answer)
+				_, err := ascii{cmd.OutOrStdout()}.Write(answer)
 				return err
 			}
 			return tellState(cmd.OutOrStdout(), k, answer)

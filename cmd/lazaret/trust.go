@@ -270,7 +270,7 @@ func listTrust(out io.Writer, d *deps, list []trust.Record, helpers []trust.Help
 		for _, h := range helpers {
 			entries = append(entries, entry{h.Workspace, "", true, h.Digest, h.Since})
 		}
-		return json.NewEncoder(out).Encode(entries)
+		return json.NewEncoder(ascii{out}).Encode(entries)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "WORKSPACE\tLOCK\tCONTENT\tSINCE")

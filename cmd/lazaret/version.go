@@ -67,7 +67,7 @@ func tellVersion(out io.Writer, asJSON bool) error {
 	}
 	platform := runtime.GOOS + "/" + runtime.GOARCH
 	if asJSON {
-		e := json.NewEncoder(out)
+		e := json.NewEncoder(ascii{out})
 		e.SetIndent("", "  ")
 		return e.Encode(struct {
 			Version  string                       `json:"version"`
