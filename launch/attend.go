@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lazaret/launch/podman"
+	"lazaret/launch/term"
 )
 
 // Verbs of the control socket about the run as a whole.
@@ -37,6 +38,8 @@ type Status struct {
 	Branch  string `json:"branch"`
 	Denials int    `json:"denials"` // connections and names that were denied
 	Pending int    `json:"pending"` // requests that wait for an answer
+	// Attached tells whether somebody is attached to one that runs detached.
+	Attached bool `json:"attached,omitempty"`
 }
 
 // reporter is a service that has something to say of the run's status.
@@ -48,6 +51,7 @@ type attend struct {
 	end    func(error)
 	phase  atomic.Value // string
 	helper atomic.Pointer[helper]
+	screen *term.Virtual // nil: it is on a terminal of the person's, or on none
 }
 
 // answers says what is answered from here on.
@@ -58,6 +62,7 @@ func (a *attend) answers() {
 		json.NewEncoder(conn).Encode(a.status())
 	})
 	c.handle(verbStop, a.stop)
+	c.handle(verbAttach, a.attach)
 	c.handle(verbEnter, func(_ context.Context, conn *net.UnixConn, _ json.RawMessage) {
 		json.NewEncoder(conn).Encode(a.enter())
 	})
@@ -65,6 +70,9 @@ func (a *attend) answers() {
 
 func (a *attend) status() Status {
 	s := Status{Record: a.plan.Record, Phase: a.phase.Load().(string), Branch: a.plan.branch}
+	if a.screen != nil {
+		s.Attached = a.screen.Busy() != ""
+	}
 	for _, svc := range a.plan.services {
 		if t, ok := svc.(reporter); ok {
 			t.report(&s)

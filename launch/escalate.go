@@ -171,7 +171,7 @@ func (s *escalation) begin(l live) {
 		}
 	})
 	if l.answer != nil && l.session != nil {
-		s.going.Go(func() { l.answer(ctx, Answering{Desk: s.daemon.Queue(), Session: l.session, Box: s}) })
+		s.going.Go(func() { l.answer(ctx, Answering{Desk: s.daemon.Queue(), Session: l.session, Screen: l.screen, Box: s}) })
 	}
 }
 

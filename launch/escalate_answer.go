@@ -12,7 +12,9 @@ type Answering struct {
 	Desk escalate.Desk // where they wait
 	// Session is the terminal that the sandbox shares; nil in another process.
 	Session *term.Session
-	Box     Box
+	// Screen is the terminal of Session where nobody need be at it.
+	Screen *term.Virtual
+	Box    Box
 }
 
 // Box is a sandbox that can be made to stand still.

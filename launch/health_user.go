@@ -185,6 +185,13 @@ func freeBytes(path string) (uint64, error) {
 	return s.Bavail * uint64(s.Bsize), nil
 }
 
+// EndsAtLogout tells whether systemd ends what of this person is running when
+// they log out, and if so the command that changes that.
+func EndsAtLogout(user string) (fix string) {
+	m := machine{files: os.DirFS("/"), user: user}
+	return m.linger(context.Background())[0].Fix
+}
+
 func (m machine) linger(context.Context) []Finding {
 	const id, what = "linger", "sandboxes that outlive a login"
 	switch {

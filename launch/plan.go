@@ -27,6 +27,7 @@ type Options struct {
 	// EndWithoutNetwork ends the sandbox when its router dies; else it goes on
 	// without a network.
 	EndWithoutNetwork bool
+	Detached          bool // the terminal is one that nobody need be at
 }
 
 // Plan is what this host will do, in the order it will do it.
@@ -75,7 +76,7 @@ func Resolve(f *lock.File, profile string, h Host, o Options) (*Plan, error) {
 	}
 	plan := &Plan{
 		Foreign: foreign,
-		Record:  Record{ID: o.ID, Profile: profile, Workspace: h.Workspace, DataRoot: h.DataRoot, Started: o.Started},
+		Record:  Record{ID: o.ID, Profile: profile, Workspace: h.Workspace, DataRoot: h.DataRoot, Started: o.Started, Detached: o.Detached},
 		Host:    h,
 		// Cgroups of its own are what runsc cannot have without root.
 		Engine: podman.Engine{Podman: h.Podman.Path, Runsc: h.Runsc.Path, RuntimeFlags: append([]string{"ignore-cgroups"}, p.Runtime[1:]...)},

@@ -36,6 +36,7 @@ type Record struct {
 	Workspace string    `json:"workspace"` // absolute
 	DataRoot  string    `json:"data_root"` // absolute
 	Started   time.Time `json:"started"`
+	Detached  bool      `json:"detached,omitempty"` // it can be attached to
 }
 
 var (

@@ -40,6 +40,8 @@ type IO struct {
 	Terminal string
 	// Clipboard lets the sandbox write the terminal's clipboard.
 	Clipboard bool
+	// Screen is that terminal, where it is one that nobody need be at.
+	Screen *term.Virtual
 	// Observe, when set, sees every event; see step.Runner.
 	Observe func(step.Event) error
 	// Answer, when set, shows the sandbox's requests to the person at the
@@ -116,11 +118,11 @@ func (r *run) up(ctx context.Context) (step.Values, error) {
 	}
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r.attend.plan, r.attend.end = r.plan, func(err error) { cancel(err) }
+	r.attend.plan, r.attend.end, r.attend.screen = r.plan, func(err error) { cancel(err) }, r.io.Screen
 	r.attend.answers()
 	finish := r.plan.serve(live{
 		emit: r.runner.Emit, session: r.session, helper: func() *helper { return r.helper },
-		end: cancel, tell: r.runner.Tell, answer: r.io.Answer,
+		end: cancel, tell: r.runner.Tell, answer: r.io.Answer, screen: r.io.Screen,
 	})
 	values, err := r.runner.Up(proc.Telling(inner, r.ran), r.plan.Steps)
 	if ctx.Err() == nil && inner.Err() != nil {

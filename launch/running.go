@@ -135,6 +135,20 @@ func Enter(ctx context.Context, e Env, r Record, env map[string]string, command 
 	return append(inside, d.Engine.Enter(id, env, command)...), d.Environ, nil
 }
 
+// Up tells whether the command of a sandbox has started.
+func Up(ctx context.Context, e Env, r Record) bool {
+	var d door
+	if err := askRun(ctx, controlPath(e, r.ID), verbEnter, nil, &d); err != nil || d.Helper == "" {
+		return false
+	}
+	inside, err := d.inside(r)
+	if err != nil {
+		return false
+	}
+	out, err := proc.Output(ctx, proc.Cmd{Argv: append(inside, d.Engine.Running(r.Container())...), Env: d.Environ})
+	return err == nil && strings.TrimSpace(string(out)) == "true"
+}
+
 var containerID = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // inside is what a command line begins with that runs in the helper's namespaces.

@@ -30,6 +30,7 @@ type live struct {
 	end    func(error) // ends the sandbox, with the run's error
 	// session is the person's terminal; nil where there is none.
 	session *term.Session
+	screen  *term.Virtual  // see IO.Screen
 	helper  func() *helper // the helper, once its step is done
 }
 

@@ -14,6 +14,7 @@ import (
 	"lazaret/internal/step"
 	"lazaret/launch"
 	"lazaret/launch/podman"
+	"lazaret/launch/term"
 )
 
 // answer shows a sandbox's requests on the terminal that the two share, until
@@ -28,27 +29,60 @@ func (d *deps) answer(ctx context.Context, a launch.Answering, talk *hush) {
 		if err != nil || ctx.Err() != nil {
 			return
 		}
-		if len(asks) > 0 {
+		there, moved := true, (<-chan struct{})(nil)
+		if a.Screen != nil {
+			there, moved = a.Screen.Watched()
+		}
+		if len(asks) > 0 && there {
+			ctx, done := whileWatched(ctx, a.Screen)
 			// Where the terminal cannot be had, they wait for "lazaret approve".
 			talk.during(func() error {
 				return a.Session.Takeover(func(tty *os.File) error {
 					return prompt.Run(ctx, prompt.Options{Desk: a.Desk, Box: a.Box, TTY: tty, Environ: d.environ, By: "terminal"})
 				})
 			})
+			done()
 		}
 		select {
 		case <-changed:
+		case <-moved:
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// waits tells of requests that nobody is shown, because there is no terminal:
+// whileWatched gives a context that ends when nobody is at the terminal any more:
+// who comes next is asked anew.
+func whileWatched(ctx context.Context, v *term.Virtual) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	if v == nil {
+		return ctx, cancel
+	}
+	go func() {
+		for {
+			is, moved := v.Watched()
+			if !is {
+				cancel()
+			}
+			select {
+			case <-moved:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, cancel
+}
+
+// waits tells of requests that nobody is shown, because there is no
+// terminal, or nobody at it:
 // on the desktop, and to whoever reads what lazaret says.
 type waits struct {
 	d    *deps
 	talk io.Writer
+	// screen is a terminal that nobody need be at; nil: there is none at all.
+	screen *term.Virtual
 
 	mu   sync.Mutex
 	last time.Time
@@ -60,6 +94,11 @@ const toldEvery = 10 * time.Second
 func (w *waits) event(e step.Event) {
 	if e.Kind != step.Asked || e.Attr["what"] != "asked" {
 		return
+	}
+	if w.screen != nil {
+		if there, _ := w.screen.Watched(); there {
+			return
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

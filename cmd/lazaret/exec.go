@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -38,17 +37,7 @@ at the latest.`,
 		},
 		ValidArgsFunction: d.completeRuns,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			status, err := d.exec(cmd, name, command)
-			var es *exitStatus
-			switch {
-			case errors.As(err, &es):
-				return err
-			case err != nil:
-				return &exitStatus{exitLazaret, err}
-			case status != 0:
-				return &exitStatus{Status: status}
-			}
-			return nil
+			return launchEnd(d.exec(cmd, name, command))
 		},
 	}
 	cmd.Flags().SetInterspersed(false) // what follows the sandbox's name is the command's

@@ -24,8 +24,8 @@ import (
 )
 
 // faultVar tells this test binary, when it runs as lazaret, where to fail:
-// "fail:begin:STEP", "kill:begin:STEP", "kill:done:STEP", or killall, which
-// takes the helper along. It exists in the test binary only.
+// "fail:begin:STEP", "kill:begin:STEP", "kill:done:STEP", killall, which takes
+// the helper along, or hold, which goes on once a file called held is gone. It exists in the test binary only.
 const faultVar = "LAZARET_TEST_FAULT"
 
 // traceVar names a file to which the test binary, when it runs as lazaret,
@@ -64,6 +64,17 @@ func fault(what, at string, e step.Event) error {
 	switch what {
 	case "fail":
 		return errors.New("made to fail")
+	case "hold":
+		held := filepath.Join(os.Getenv("XDG_STATE_HOME"), "held")
+		if err := os.WriteFile(held, nil, 0o600); err != nil {
+			return err
+		}
+		for {
+			if _, err := os.Stat(held); err != nil {
+				return nil
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
 	case "killall":
 		// The helper's pid is in its lock file; before it has started there is none.
 		b, _ := os.ReadFile(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "lazaret", e.Run, "helper.lock"))

@@ -17,6 +17,7 @@ import (
 
 	"lazaret/internal/step"
 	"lazaret/launch"
+	terminal "lazaret/launch/term"
 	"lazaret/lock/config"
 )
 
@@ -33,6 +34,11 @@ type launchOptions struct {
 	// endOffline ends the sandbox when its network is lost.
 	endOffline bool
 	record     recordOptions
+	// detach has the launch go on without this terminal, by a lazaret to which
+	// backgroundFlag gives size.
+	detach bool
+	size   string
+	back   *background // in that lazaret
 }
 
 func newLaunchCmd(d *deps) *cobra.Command {
@@ -51,11 +57,17 @@ what has changed, and asks; see "lazaret trust".
 What the sandbox prints is filtered: what draws reaches the terminal, what asks
 it to do something else does not, such as setting the clipboard.
 
+With --detach it returns once the sandbox is up and prints its ID; the sandbox has a
+terminal of lazaret's own, which "lazaret attach" shows. Until then it is as without,
+and goes with this terminal. What its lazaret says later, and how it ended, is kept
+in ~/.local/state/lazaret/detached (XDG_STATE_HOME).
+
 On the way out, whichever it is, everything launch did to this machine is
 undone. What a killed lazaret leaves behind, "lazaret clean" and the next
 launch take away.`,
 		Example: `  lazaret launch shell
   lazaret launch shell -- uname -a
+  lazaret launch --detach shell
   lazaret launch --dry-run shell`,
 		ValidArgsFunction: d.completeProfile,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -73,18 +85,16 @@ launch take away.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.size == "" {
+				return launchEnd(runLaunch(cmd, d, o))
+			}
+			var err error
+			screen := terminal.Options{Title: "lazaret " + o.profile + " (" + terminal.LeaveKeys + " leaves)", Clipboard: o.clipboard}
+			if o.back, err = newBackground(d, o.size, screen, cmd.ErrOrStderr()); err != nil {
+				return launchEnd(0, err)
+			}
 			status, err := runLaunch(cmd, d, o)
-			var es *exitStatus
-			if err != nil && !errors.As(err, &es) {
-				return &exitStatus{exitLazaret, err}
-			}
-			if err != nil {
-				return err
-			}
-			if status != 0 {
-				return &exitStatus{Status: status}
-			}
-			return nil
+			return o.back.finish(cmd, status, err)
 		},
 	}
 	f := cmd.Flags()
@@ -95,12 +105,33 @@ launch take away.`,
 	f.BoolVar(&o.endOffline, "end-offline", false, "end the sandbox when its network sidecar dies; else it goes on without network")
 	f.BoolVar(&o.clipboard, "clipboard", false, "let the sandbox put text into the terminal's clipboard; it never reads it")
 	f.StringVar(&o.lock, "lock", "", "the lock `file`, in place of lazaret.lock")
+	f.BoolVarP(&o.detach, "detach", "d", false, "go on without this terminal once the sandbox is up; \"lazaret attach\" shows it")
+	f.StringVar(&o.size, backgroundFlag, "", "go on without a terminal (given by launch --detach)")
+	f.MarkHidden(backgroundFlag)
 	o.record.flags(f)
 	return cmd
 }
 
+// launchEnd is the end of a command with the status of what ran in a sandbox, or
+// an error of lazaret's own.
+func launchEnd(status int, err error) error {
+	var es *exitStatus
+	switch {
+	case errors.As(err, &es):
+		return err
+	case err != nil:
+		return &exitStatus{exitLazaret, err}
+	case status != 0:
+		return &exitStatus{Status: status}
+	}
+	return nil
+}
+
 func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	talk := &hush{w: cmd.ErrOrStderr()}
+	if o.back != nil {
+		talk.w = o.back
+	}
 	locked, err := d.openLock(trustOptions{lock: o.lock, user: o.user})
 	if err != nil {
 		return 0, err
@@ -120,7 +151,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 		return 0, err
 	}
 	stdin, stdout, stderr := files(cmd)
-	env.Terminal = term.IsTerminal(int(stdin.Fd())) && term.IsTerminal(int(stdout.Fd())) && hasTerminal()
+	env.Terminal = o.detach || o.back != nil || term.IsTerminal(int(stdin.Fd())) && term.IsTerminal(int(stdout.Fd())) && hasTerminal()
 	if !o.dryRun {
 		// Before looking around: what a killed run left must not be taken for
 		// the person's own.
@@ -132,7 +163,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	opts := launch.Options{ID: launch.NewID(), Started: time.Now(), Command: o.command, Ephemeral: o.ephemeral, SkipSetup: o.skipSetup, Helpers: helpers, EndWithoutNetwork: o.endOffline}
+	opts := launch.Options{ID: launch.NewID(), Started: time.Now(), Command: o.command, Ephemeral: o.ephemeral, SkipSetup: o.skipSetup, Helpers: helpers, EndWithoutNetwork: o.endOffline, Detached: o.detach || o.back != nil}
 	if o.dryRun {
 		opts.ID = "RUN"
 	}
@@ -144,11 +175,24 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 		_, err := io.WriteString(cmd.OutOrStdout(), plan.Text())
 		return 0, err
 	}
-	if err := d.agreed(cmd, locked, o.profile, host); err != nil {
+	if o.back != nil {
+		err = d.agreedBefore(locked, o.profile, host)
+	} else {
+		err = d.agreed(cmd, locked, o.profile, host)
+	}
+	if err != nil {
 		return 0, err
 	}
 	if err := d.agreedHelpers(cmd, plan); err != nil {
 		return 0, err
+	}
+	if o.detach {
+		return d.detach(cmd, o)
+	}
+	if o.back != nil {
+		if err := o.back.begin(plan.Record); err != nil {
+			return 0, err
+		}
 	}
 	d.tellMoved(talk, locked)
 	for _, n := range plan.Notices {
@@ -175,7 +219,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	defer denied.end()
 	asked := &requests{audit: audit, talk: talk, lines: allowance{most: askedMost}}
 	defer asked.end()
-	ctx, stop := untilSignal(cmd.Context())
+	ctx, stop := untilSignalBut(cmd.Context(), o.back.holds)
 	defer stop()
 	w := newWaiting(newProgress(cmd.ErrOrStderr()))
 	defer w.stop()
@@ -197,11 +241,14 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 			stuck = e.Step
 		}
 	})
-	if !host.Terminal {
-		follow = append(follow, (&waits{d: d, talk: talk}).event)
+	if o.back != nil {
+		follow = append(follow, o.back.event(env))
+	}
+	if !host.Terminal || o.back != nil {
+		follow = append(follow, (&waits{d: d, talk: talk, screen: o.back.terminal()}).event)
 	}
 	status, err := plan.Run(ctx, launch.IO{
-		Stdin: stdin, Stdout: stdout, Stderr: stderr, Terminal: terminalPath, Clipboard: o.clipboard, Answer: func(ctx context.Context, a launch.Answering) { d.answer(ctx, a, talk) },
+		Stdin: stdin, Stdout: stdout, Stderr: stderr, Terminal: terminalPath, Screen: o.back.terminal(), Clipboard: o.clipboard, Answer: func(ctx context.Context, a launch.Answering) { d.answer(ctx, a, talk) },
 		Observe: func(e step.Event) error {
 			for _, f := range follow {
 				f(e)
@@ -267,6 +314,18 @@ func (d *deps) agreed(cmd *cobra.Command, l lockFile, profile string, host launc
 	return in.claimState(d, profile, host)
 }
 
+// agreedBefore is agreed where nobody is there to be asked, but was a moment ago.
+func (d *deps) agreedBefore(l lockFile, profile string, host launch.Host) error {
+	in, err := d.checkLaunch(l, profile, host)
+	switch {
+	case err != nil:
+		return err
+	case !in.empty():
+		return hinted{errors.New("what the lock grants has changed since you were asked"), "launch it again"}
+	}
+	return in.claimState(d, profile, host)
+}
+
 // files are the streams the sandbox gets. They are files in every real run.
 func files(cmd *cobra.Command) (in, out, err *os.File) {
 	in, _ = cmd.InOrStdin().(*os.File)
@@ -314,11 +373,20 @@ func unlessSignalled(ctx context.Context, err error) error {
 // untilSignal gives a context that ends with the first signal that asks a
 // program to end. Later ones change nothing: a teardown is not cut short.
 func untilSignal(ctx context.Context) (context.Context, func()) {
+	return untilSignalBut(ctx, func(os.Signal) bool { return false })
+}
+
+// untilSignalBut is untilSignal that passes over the signals that holds is true
+// for when they come.
+func untilSignalBut(ctx context.Context, holds func(os.Signal) bool) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ch := make(chan os.Signal, 8)
 	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	go func() {
 		for s := range ch {
+			if holds(s) {
+				continue
+			}
 			cancel(signalled{s.(syscall.Signal)})
 		}
 	}()

@@ -24,7 +24,8 @@ func newLogCmd(d *deps) *cobra.Command {
 		Long: `Log shows the audit log: connections and names that sandboxes of yours were
 denied, and the commands that they asked to run on this machine, with who
 decided and how they ended; oldest first. It changes nothing. The log is
-audit.jsonl in ~/.local/state/lazaret (XDG_STATE_HOME).`,
+audit.jsonl in ~/.local/state/lazaret (XDG_STATE_HOME). What the lazaret of a detached
+sandbox said is told by "lazaret attach".`,
 		Example: `  lazaret log
   lazaret log --follow
   lazaret log --json`,

@@ -98,6 +98,7 @@ func newRootCmd(d *deps) *cobra.Command {
 		newLaunchCmd(d),
 		newPsCmd(d),
 		newApproveCmd(d),
+		newAttachCmd(d),
 		newExecCmd(d),
 		newStopCmd(d),
 		newLogCmd(d),

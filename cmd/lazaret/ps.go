@@ -20,7 +20,8 @@ func newPsCmd(d *deps) *cobra.Command {
 		Short: "List the sandboxes that are running",
 		Long: `Ps asks every lazaret of yours that is running what it runs, and how it is going:
 since when, on which branch, how much the network has denied, and how many
-requests wait for an answer. It changes nothing.`,
+requests wait for an answer; and for those that were launched with --detach,
+whether somebody is attached. It changes nothing.`,
 		Example: `  lazaret ps
   lazaret ps --json`,
 		Args: noArgs,
@@ -43,7 +44,7 @@ requests wait for an answer. It changes nothing.`,
 				if branch == "" {
 					branch = "-"
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", r.ID, r.Profile, time.Since(r.Started).Round(time.Second), config.Show(r.Phase),
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", r.ID, r.Profile, time.Since(r.Started).Round(time.Second), config.Show(state(r)),
 					config.Show(branch), r.Denials, r.Pending, config.Show(d.tilde(r.Workspace)))
 			}
 			return w.Flush()
@@ -51,6 +52,18 @@ requests wait for an answer. It changes nothing.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	return cmd
+}
+
+// state is how a run is going, and for one that runs detached whether somebody is
+// attached to it.
+func state(s launch.Status) string {
+	switch {
+	case s.Attached:
+		return s.Phase + ", attached"
+	case s.Detached:
+		return s.Phase + ", detached"
+	}
+	return s.Phase
 }
 
 // psJSON says what programs may rely on, whatever else lazarets tell each other.
@@ -64,10 +77,12 @@ func psJSON(out io.Writer, runs []launch.Status) error {
 		Branch    string    `json:"branch"`
 		Denials   int       `json:"denials"`
 		Pending   int       `json:"pending"`
+		Detached  bool      `json:"detached"`
+		Attached  bool      `json:"attached"`
 	}
 	list := []entry{}
 	for _, r := range runs {
-		list = append(list, entry{r.ID, r.Profile, r.Workspace, r.Started, r.Phase, r.Branch, r.Denials, r.Pending})
+		list = append(list, entry{r.ID, r.Profile, r.Workspace, r.Started, r.Phase, r.Branch, r.Denials, r.Pending, r.Detached, r.Attached})
 	}
 	return json.NewEncoder(ascii{out}).Encode(list)
 }

@@ -47,6 +47,10 @@ func (d *deps) pickRun(runs []launch.Known, name string) (launch.Known, error) {
 
 // completeRuns offers the ids and the profiles of what runs.
 func (d *deps) completeRuns(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return d.completeKnown(args, begun, func(launch.Known) bool { return true })
+}
+
+func (d *deps) completeKnown(args []string, begun string, wanted func(launch.Known) bool) ([]string, cobra.ShellCompDirective) {
 	env, err := d.launchEnv()
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -58,6 +62,9 @@ func (d *deps) completeRuns(_ *cobra.Command, args []string, begun string) ([]st
 	var out []string
 	seen := map[string]bool{}
 	for _, r := range runs {
+		if !wanted(r) {
+			continue
+		}
 		for _, word := range []string{r.Profile, r.ID + "\t" + r.Profile + " in " + config.Show(d.tilde(r.Workspace))} {
 			if strings.HasPrefix(word, begun) && !seen[word] {
 				seen[word] = true

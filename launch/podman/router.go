@@ -75,6 +75,12 @@ func (e Engine) Enter(id string, env map[string]string, command []string) []stri
 	return append(append(a, id), command...)
 }
 
+// Running is the command that prints whether the command of a container has
+// started and not ended.
+func (e Engine) Running(name string) []string {
+	return e.Argv("container", "inspect", "--format={{.State.Running}}", name)
+}
+
 // ID is the command that prints the id of a container.
 func (e Engine) ID(name string) []string {
 	return e.Argv("container", "inspect", "--format={{.ID}}", name)

@@ -33,11 +33,12 @@ type Filter struct {
 	asked  bool // the terminal was asked something since settled
 
 	screen  screen // who follows the alternate screen; nil: nobody
+	main    screen // who follows the other; nil: nobody
 	pending int    // where in dst the screen's part begins
 	out     []byte // dst, while Append runs
 }
 
-// screen follows what is drawn on the alternate screen.
+// screen follows what is drawn on one of the two screens.
 type screen interface {
 	enter(pen []byte)
 	leave()
@@ -108,10 +109,18 @@ func (f *Filter) Append(dst, src []byte) []byte {
 
 // drawn gives the screen what it has not got yet.
 func (f *Filter) drawn() {
-	if f.modes.alt && f.screen != nil && len(f.out) > f.pending {
-		f.screen.draw(f.out[f.pending:])
+	if s := f.shown(); s != nil && len(f.out) > f.pending {
+		s.draw(f.out[f.pending:])
 	}
 	f.pending = len(f.out)
+}
+
+// shown is who follows the screen that is shown.
+func (f *Filter) shown() screen {
+	if f.modes.alt {
+		return f.screen
+	}
+	return f.main
 }
 
 // text copies as much of src as is plain and returns the rest.
@@ -351,7 +360,7 @@ func (f *Filter) designate(inter []byte, c byte) {
 func (f *Filter) saveCursor() {
 	f.modes.saved, f.modes.savedPen = true, f.modes.pen
 	f.drawn()
-	if f.screen != nil && f.modes.alt {
-		f.screen.save()
+	if s := f.shown(); s != nil {
+		s.save()
 	}
 }

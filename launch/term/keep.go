@@ -3,6 +3,7 @@ package term
 import (
 	"fmt"
 	"os"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,6 +13,7 @@ import (
 type Keeper struct {
 	fd    int
 	saved *unix.Termios
+	done  atomic.Bool
 }
 
 // Spare gives the terminal anew, for the process that keeps it.
@@ -28,10 +30,23 @@ func (s *Session) Spare() (*os.File, error) {
 func Keep(fds ...int) *Keeper {
 	for _, fd := range fds {
 		if t, err := unix.IoctlGetTermios(fd, unix.TCGETS); err == nil {
-			return &Keeper{fd, t}
+			return &Keeper{fd: fd, saved: t}
 		}
 	}
 	return nil
+}
+
+// KeepFile is Keep for an open file, which the Keeper does not close.
+func KeepFile(f *os.File) (k *Keeper) {
+	control(f, func(fd int) { k = Keep(fd) })
+	return k
+}
+
+// Done says that the terminal's own process puts it back.
+func (k *Keeper) Done() {
+	if k != nil {
+		k.done.Store(true)
+	}
 }
 
 // everything undoes whatever a sandbox can have made of a terminal, without
@@ -57,7 +72,7 @@ var everything = func() []byte {
 // somebody has set another than a session does: a shell that goes on does that
 // by itself.
 func (k *Keeper) Restore() {
-	if k == nil {
+	if k == nil || k.done.Load() {
 		return
 	}
 	unix.Write(k.fd, everything)

@@ -12,13 +12,14 @@ import (
 	"github.com/charmbracelet/x/vt"
 )
 
-// model knows what is on the alternate screen, so that it can be painted again
-// after somebody else used the terminal. The main screen needs none: the
-// terminal keeps it while the alternate one is shown. It follows at its own
+// model knows what is on a screen, so that it can be painted again: on the
+// alternate one after somebody else used the terminal, which keeps the main one
+// meanwhile, and on both where there may be no terminal; see Virtual. It follows at its own
 // pace, beside the output; where it falls behind too far it gives up, until
 // the next program takes the screen.
 type model struct {
 	cols, rows int
+	answers    io.Writer // who gets what an emulator answers to questions; nil: nobody
 
 	mu      sync.Mutex
 	change  sync.Cond
@@ -132,7 +133,11 @@ func (m *model) do(t task, cols, rows int) (ok bool) {
 		m.emu = vt.NewEmulator(cols, rows)
 		m.emu.SetScrollbackSize(1) // it takes 0 for thousands
 		// It answers questions, and stands still until the answers are read.
-		go io.Copy(io.Discard, m.emu)
+		to := m.answers
+		if to == nil {
+			to = io.Discard
+		}
+		go io.Copy(to, m.emu)
 		m.saved = uv.Position{}
 		m.emu.Write(t.draw)
 	case t.leave:

@@ -27,6 +27,7 @@ type modes struct {
 	savedPen  pen
 	link      string // open: parameters;target
 	titled    bool   // the terminal keeps the person's own title
+	title     string // what the window was called last
 	tabs      bool   // where tabs stop was changed
 	old       traces // of what was, before a reset that may not have undone it
 }
@@ -102,7 +103,7 @@ func (m *modes) setANSI(n int, on bool) {
 // reset is what a reset (RIS, DECSTR) leaves. Terminals differ in what that
 // undoes, so what was is undone again later, whether it is still there or not.
 func (m *modes) reset() {
-	*m = modes{titled: m.titled, old: m.traces()}
+	*m = modes{titled: m.titled, title: m.title, old: m.traces()}
 }
 
 // setPrivate sets or resets one private mode, if a sandbox may.
@@ -119,6 +120,8 @@ func (f *Filter) setPrivate(n int, on bool) {
 		switch {
 		case on && f.modes.alt:
 			return // terminals differ in what that does
+		case on:
+			f.drawn()
 		case !on:
 			f.leaveAlt()
 		}
@@ -135,9 +138,12 @@ func (f *Filter) setPrivate(n int, on bool) {
 	}
 	f.out = strconv.AppendInt(append(f.out, "\x1b[?"...), int64(n), 10)
 	f.out = append(f.out, final)
-	if on && (n == 47 || n == 1047 || n == 1049) {
+	if n != 47 && n != 1047 && n != 1049 {
+		return
+	}
+	f.pending = len(f.out) // each screen has somebody of its own who follows it
+	if on {
 		f.modes.alt, f.modes.saved = true, false
-		f.pending = len(f.out)
 		if f.screen != nil {
 			f.screen.enter(f.modes.redo(nil))
 		}

@@ -63,7 +63,8 @@ func (f *Filter) title(s string) {
 		f.modes.titled = true
 		f.out = append(f.out, "\x1b[22;0t"...) // the terminal keeps the person's own
 	}
-	f.oscOut("0", f.Title+printable(s, titleMax))
+	f.modes.title = f.Title + printable(s, titleMax)
+	f.oscOut("0", f.modes.title)
 }
 
 // printable leaves out what cannot be seen or reorders the rest, and cuts.

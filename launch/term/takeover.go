@@ -84,26 +84,33 @@ func (s *Session) giveBack(dst []byte) []byte {
 		return dst
 	}
 	size, err := pty.GetsizeFull(s.ptmx)
-	painted, at, saved, ok := s.model.paint(dst)
+	dst, ok := m.painted(dst, s.model)
 	s.resize()
-	if !ok {
-		dst = append(dst, "\x1b[m\x1b[2J"...)
-		if err == nil {
-			s.nudge(size)
+	if !ok && err == nil {
+		s.nudge(size)
+	}
+	return dst
+}
+
+// painted draws the screen that is shown, on a terminal in its first state
+// whose cursor is hidden, and makes the terminal again what it was. Where the
+// screen is not known it is cleared.
+func (m *modes) painted(dst []byte, s *model) (out []byte, ok bool) {
+	dst, at, saved, ok := s.paint(dst)
+	switch {
+	case !ok:
+		dst = m.redo(append(dst, "\x1b[m\x1b[2J"...))
+	default:
+		if m.saved {
+			dst = position(dst, saved)
+			dst = append(m.savedPen.append(dst), "\x1b7"...)
 		}
-		return m.redo(dst)
+		dst = m.place(m.redo(dst), at)
 	}
-	dst = painted
-	if m.saved {
-		dst = position(dst, saved)
-		dst = append(m.savedPen.append(dst), "\x1b7"...)
-	}
-	dst = m.redo(dst)
-	dst = m.place(dst, at)
 	if m.on(25) {
 		dst = append(dst, "\x1b[?25h"...)
 	}
-	return dst
+	return dst, ok
 }
 
 // place puts the cursor where it was on the screen, which is not what a
