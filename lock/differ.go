@@ -40,19 +40,29 @@ func (d *differ) values(path []string, old, fresh reflect.Value) {
 // elements compares two lists with one element per line.
 func (d *differ) elements(key string, was, is []string) {
 	before := len(d.list)
+	had, has := set(was), set(is)
 	for _, v := range is {
-		if !slices.Contains(was, v) {
+		if !had[v] {
 			d.list = append(d.list, Difference{key, "the lock lacks " + clip(v)})
 		}
 	}
 	for _, v := range was {
-		if !slices.Contains(is, v) {
+		if !has[v] {
 			d.list = append(d.list, Difference{key, "the lock has " + clip(v) + ", which should not be there"})
 		}
 	}
 	if len(d.list) == before && !slices.Equal(was, is) {
 		d.list = append(d.list, Difference{key, "is in another order, or says something twice, in the lock"})
 	}
+}
+
+// set makes a list of a hundred thousand ranges quick to ask.
+func set(list []string) map[string]bool {
+	m := make(map[string]bool, len(list))
+	for _, v := range list {
+		m[v] = true
+	}
+	return m
 }
 
 // mounts compares mount tables, one line for each place.

@@ -51,7 +51,7 @@ func network(key string, n config.Network, p config.Profile) (Network, []Warning
 	}
 	var warnings []Warning
 	for _, e := range allow {
-		denied := slices.Contains(deny, e.Prefix)
+		_, denied := slices.BinarySearchFunc(deny, e.Prefix, netip.Prefix.Compare)
 		if e.Prefix.Bits() == 0 && !denied {
 			out.DNS = "open"
 		}

@@ -35,7 +35,7 @@ func (d *deps) git(ctx context.Context, args ...string) ([]byte, error) {
 }
 
 // maxLock is the most bytes a lock may have.
-const maxLock = 1 << 20
+const maxLock = 4 << 20
 
 // lockAt reads the lock of a revision: REV, REV: or REV:PATH. It also says
 // what was read. A revision without a lock is fs.ErrNotExist.
@@ -73,7 +73,7 @@ func (d *deps) lockAt(ctx context.Context, arg string) (data []byte, spec string
 		return nil, spec, err
 	}
 	if n, err := strconv.ParseInt(string(bytes.TrimSpace(size)), 10, 64); err != nil || n > maxLock {
-		return nil, spec, hinted{fmt.Errorf("%s is larger than 1 MiB", config.Show(spec)), "name a revision or a file that is a lock"}
+		return nil, spec, hinted{fmt.Errorf("%s is larger than 4 MiB", config.Show(spec)), "name a revision or a file that is a lock"}
 	}
 	data, err = d.git(ctx, "cat-file", "blob", oid)
 	return data, spec, err

@@ -74,9 +74,9 @@ func safe(path string, fi fs.FileInfo, kind fs.FileMode) error {
 	return nil
 }
 
-// maxRecord is the most bytes a record may have: a lock of a megabyte, twice
+// maxRecord is the most bytes a record may have: a lock of four megabytes, twice
 // over for its escapes, and its sources.
-const maxRecord = 8 << 20
+const maxRecord = 32 << 20
 
 // read decodes one record. A missing one is fs.ErrNotExist.
 func (s Store) read(name string, into any) error {

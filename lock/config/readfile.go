@@ -10,13 +10,13 @@ import (
 )
 
 // maxFile is the most bytes a config file may have.
-const maxFile = 1 << 20
+const maxFile = 4 << 20
 
 // ReadFile reads a config file that may have been put there by somebody else:
 // a repository can carry a lazaret.toml that is a link to /proc/self/environ
 // or to /dev/zero, or a FIFO that nobody writes to. So the last component is
 // not followed when it is a link, opening does not block, and only regular
-// files of at most 1 MiB are read. A missing file is os.ErrNotExist. The user's
+// files of at most 4 MiB are read. A missing file is os.ErrNotExist. The user's
 // own file, which is often a link into a collection of such files, is theirs to
 // link: a caller resolves its path first.
 func ReadFile(path string) ([]byte, error) {
@@ -48,7 +48,7 @@ func ReadFile(path string) ([]byte, error) {
 		return nil, fmt.Errorf("reading %s: %w", Show(path), err)
 	}
 	if len(data) > maxFile {
-		return nil, &Error{File: path, Msg: "is larger than 1 MiB"}
+		return nil, &Error{File: path, Msg: "is larger than 4 MiB"}
 	}
 	return data, nil
 }

@@ -49,7 +49,7 @@ func TestReadFileHostile(t *testing.T) {
 		dir:            "is not a regular file",
 		"/dev/zero":    "is not a regular file",
 		"/dev/null":    "is not a regular file",
-		at("large"):    "is larger than 1 MiB",
+		at("large"):    "is larger than 4 MiB",
 	} {
 		done := make(chan error, 1)
 		go func() {
