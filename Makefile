@@ -7,7 +7,7 @@ help:
 	@echo "make fuzz       each fuzzer for a minute; DURATION=1h, FUZZ=regex"
 	@echo "make build      bin/lazaret"
 	@echo "make lint       staticcheck and shellcheck"
-	@echo "make bench      start-up, lock and git times"
+	@echo "make bench      what it costs, beside others: docs/performance.md"
 	@echo "make dist       packages for amd64 and arm64, in bin/dist"
 	@echo "make clean      remove what the build made"
 
@@ -31,7 +31,6 @@ lint:
 
 bench:
 	@.ci/bench
-	@.ci/bench-git
 
 dist:
 	@.ci/dist

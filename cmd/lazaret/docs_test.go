@@ -146,6 +146,7 @@ func checkCommand(words string, whole bool) error {
 		return fmt.Errorf("there is no command %s", rest[0])
 	}
 	found.InitDefaultHelpFlag()
+	found.InitDefaultVersionFlag()
 	if err := found.ParseFlags(rest); err != nil || !whole {
 		return err
 	}
