@@ -134,7 +134,7 @@ func (b *background) detached() {
 
 // say tells the launch that started this one that it need not wait any longer.
 func (b *background) say(ended bool) {
-	json.NewEncoder(b.starts).Encode(up{b.record.ID, b.record.Profile, ended})
+	json.NewEncoder(ascii{b.starts}).Encode(up{b.record.ID, b.record.Profile, ended})
 	b.starts.Close()
 }
 
