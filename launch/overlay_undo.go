@@ -13,6 +13,7 @@ import (
 
 	"lazaret/internal/proc"
 	"lazaret/internal/step"
+	"lazaret/launch/podman"
 	"lazaret/overlay"
 )
 
@@ -22,14 +23,14 @@ func (u *undoer) undoState(ctx context.Context, x step.Undo) error {
 	case x.Kind == undoOverlay && x.Base == "":
 		return u.unmountOverlay(ctx, x.Name)
 	case x.Kind == undoUnmount && x.Base == "" && isImageID(x.Name):
-		op := ImageUnmount{u.podman, u.env, x.Name}
 		if u.helper != nil {
-			// Where it was mounted.
+			// Where it was mounted. Podman must hear that it is there already.
+			op := ImageUnmount{u.podman, podman.InNamespace(u.env, os.Getuid(), os.Getgid()), x.Name}
 			if _, err := u.helper.do(ctx, op, nil); err == nil {
 				return nil
 			}
 		}
-		_, err := op.Do(ctx, nil)
+		_, err := ImageUnmount{u.podman, u.env, x.Name}.Do(ctx, nil)
 		return err
 	case x.Kind == undoDiscard && x.Base == baseData && x.Name == overlay.RunDir(u.record.ID):
 		return u.discard(ctx)
