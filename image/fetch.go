@@ -53,9 +53,14 @@ func (r *Resolver) FetchClient(ctx context.Context, ref, platform, digest string
 	if err != nil {
 		return "", &ReferenceError{Ref: ref, Reason: err.Error()}
 	}
-	if b, own, err := digested(embeddedHelpers, EscalateName, platform); err == nil && own.String() == digest {
-		if _, ok := keep.get(own); ok {
-			return keep.Path(own), nil
+	if own, err := sumOf(embeddedHelpers, EscalateName, platform); err == nil && own == digest {
+		h, err := v1.NewHash(digest)
+		if err == nil && keep.has(h) {
+			return keep.Path(h), nil
+		}
+		b, own, err := digested(embeddedHelpers, EscalateName, platform)
+		if err != nil {
+			return "", err
 		}
 		return keep.Path(own), keep.put(b)
 	}

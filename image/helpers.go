@@ -4,15 +4,14 @@ import (
 	"bytes"
 	"debug/elf"
 	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"strings"
-	"sync"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"golang.org/x/sync/errgroup"
 
 	"lazaret/lock"
 )
@@ -118,59 +117,89 @@ func sidecarSpec(platform string, binary []byte) Spec {
 	}
 }
 
+// SidecarFile is what the build writes a platform's lock.Sidecar to: assembling
+// the image and hashing it takes as long as starting three programs.
+const SidecarFile = "sidecar.json"
+
 // Helpers returns what a lock says of the helpers of this build, by platform
-// key ("linux-amd64"): the sidecar's image and the escalation client.
+// key ("linux-amd64"): the sidecar's image and the escalation client. It is
+// what the build wrote down; Binary checks the bytes themselves.
 func Helpers() (map[string]lock.Sidecar, map[string]lock.Binary, error) {
-	var g errgroup.Group
-	var mu sync.Mutex
 	sidecars := make(map[string]lock.Sidecar)
 	clients := make(map[string]lock.Binary)
 	for _, s := range Platforms() {
-		g.Go(func() error {
-			key, sidecar, client, err := helpersFor(s)
-			if err != nil {
-				return err
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			sidecars[key], clients[key] = sidecar, client
-			return nil
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, nil, err
+		key, sidecar, client, err := helpersFor(embeddedHelpers, s)
+		if err != nil {
+			return nil, nil, err
+		}
+		sidecars[key], clients[key] = sidecar, client
 	}
 	return sidecars, clients, nil
 }
 
 // helpersFor describes the helpers of one platform.
-func helpersFor(s string) (key string, sidecar lock.Sidecar, client lock.Binary, err error) {
+func helpersFor(from fs.FS, s string) (key string, sidecar lock.Sidecar, client lock.Binary, err error) {
 	p, err := parsePlatform(s)
 	if err != nil {
 		return "", sidecar, client, err
 	}
-	b, digest, err := digested(embeddedHelpers, SidecarName, s)
+	own, err := sumOf(from, EscalateName, s)
 	if err != nil {
 		return "", sidecar, client, err
 	}
-	img, err := Assemble(sidecarSpec(s, b))
+	sum, err := sumOf(from, SidecarName, s)
 	if err != nil {
 		return "", sidecar, client, err
+	}
+	b, err := fs.ReadFile(from, path.Join("helpers", p.key(), SidecarFile))
+	if err != nil || json.Unmarshal(b, &sidecar) != nil || sidecar.Binary != sum {
+		sidecar, err = describeSidecar(from, s)
+	}
+	return p.key(), sidecar, lock.Binary{Binary: own}, err
+}
+
+// sumOf is the digest that the build noted of a helper binary.
+func sumOf(from fs.FS, name, platform string) (string, error) {
+	p, err := parsePlatform(platform)
+	if err == nil {
+		var sums []byte
+		sums, err = fs.ReadFile(from, path.Join("helpers", p.key(), sumsFile))
+		for line := range strings.Lines(string(sums)) {
+			if hex, ok := strings.CutSuffix(line, "  "+name+"\n"); ok {
+				return "sha256:" + hex, nil
+			}
+		}
+	}
+	if _, err := binary(from, name, platform); err != nil {
+		return "", err // says what is missing
+	}
+	return "", &HelperError{Name: name, Platform: platform, Reason: fmt.Sprintf("the build did not note its digest: %v", err)}
+}
+
+// DescribeSidecar assembles the sidecar's image of this build and gives what a
+// lock says of it.
+func DescribeSidecar(platform string) (lock.Sidecar, error) {
+	return describeSidecar(embeddedHelpers, platform)
+}
+
+func describeSidecar(from fs.FS, platform string) (lock.Sidecar, error) {
+	b, digest, err := digested(from, SidecarName, platform)
+	if err != nil {
+		return lock.Sidecar{}, err
+	}
+	img, err := Assemble(sidecarSpec(platform, b))
+	if err != nil {
+		return lock.Sidecar{}, err
 	}
 	manifest, config, layer, size, err := digestsOf(img)
 	if err != nil {
-		return "", sidecar, client, err
+		return lock.Sidecar{}, err
 	}
-	_, own, err := digested(embeddedHelpers, EscalateName, s)
-	if err != nil {
-		return "", sidecar, client, err
-	}
-	sidecar = lock.Sidecar{
+	return lock.Sidecar{
 		Binary:   digest.String(),
 		Layer:    layer.String(),
 		Config:   config.String(),
 		Manifest: manifest.String(),
 		Size:     size,
-	}
-	return p.key(), sidecar, lock.Binary{Binary: own.String()}, nil
+	}, nil
 }

@@ -141,6 +141,10 @@ func TestLockedHelpers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		// What the build wrote down is what its own bytes give.
+		if s, err := DescribeSidecar(platform); err != nil || s != sidecars[key] {
+			t.Errorf("%s: noted %+v, found %+v (%v)", platform, sidecars[key], s, err)
+		}
 		if s := sidecars[key]; s.Config != config.String() || s.Size == 0 || !strings.HasPrefix(s.Binary, "sha256:") {
 			t.Errorf("%s: sidecar %+v, want config %s", platform, s, config)
 		}

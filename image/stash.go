@@ -3,6 +3,7 @@ package image
 import (
 	"bytes"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -28,19 +29,42 @@ func (s Stash) Path(h v1.Hash) string {
 	return filepath.Join(s.Dir, h.Algorithm+"-"+h.Hex)
 }
 
-// get gives the content with a digest; anything else that is there is as good
-// as nothing.
-func (s Stash) get(h v1.Hash) ([]byte, bool) {
+// open opens the content with a digest, if what is there can be that.
+func (s Stash) open(h v1.Hash) (*os.File, bool) {
 	f, err := os.OpenFile(s.Path(h), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, false
 	}
-	defer f.Close()
 	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() || fi.Size() > maxHelper {
+		f.Close()
 		return nil, false
 	}
+	return f, true
+}
+
+// get gives the content with a digest; anything else that is there is as good
+// as nothing.
+func (s Stash) get(h v1.Hash) ([]byte, bool) {
+	f, ok := s.open(h)
+	if !ok {
+		return nil, false
+	}
+	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxHelper))
 	return b, err == nil && sha256Of(b) == h
+}
+
+// has tells whether get would give it, without holding it all at once: pages
+// that were never touched cost more than hashing does.
+func (s Stash) has(h v1.Hash) bool {
+	f, ok := s.open(h)
+	if !ok {
+		return false
+	}
+	defer f.Close()
+	sum := sha256.New()
+	_, err := io.CopyBuffer(sum, io.LimitReader(f, maxHelper), make([]byte, 64<<10))
+	return err == nil && h.Algorithm == "sha256" && hex.EncodeToString(sum.Sum(nil)) == h.Hex
 }
 
 // put keeps content under its digest: whole, or not at all. Its mode lets a

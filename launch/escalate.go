@@ -87,8 +87,8 @@ func (r *resolver) escalate() error {
 	r.step(step.Step{Name: "escalate.nothing", Op: WriteFile{filepath.Join(r.dir, nothingFile), ""}})
 	from := r.client()
 	r.step(step.Step{
-		Name: "escalate.client", Needs: []string{clientStep},
-		Op: EscalateClient{From: from, Dir: filepath.Join(r.dir, clientDir), Digest: r.file.Escalate[lock.PlatformKey(r.Host.Platform)].Binary},
+		Name: "escalate.client", Where: step.Podman, Needs: []string{"helper", clientStep},
+		Op: EscalateClient{From: from, Dir: filepath.Join(r.dir, clientDir)},
 	})
 	r.step(step.Step{
 		Name: "escalate.socket", Needs: []string{"escalate.empty"}, Op: ListenEscalate{socket, s},

@@ -85,6 +85,8 @@ func opKind(op step.Op) (string, error) {
 		return "publish", nil
 	case Certificates:
 		return "certificates", nil
+	case EscalateClient:
+		return "escalate-client", nil
 	case Still:
 		return "still", nil
 	case ImageRoot:
@@ -129,6 +131,8 @@ func decodeOp(kind string, raw json.RawMessage) (step.Op, error) {
 		return decode[Publish](raw)
 	case "certificates":
 		return decode[Certificates](raw)
+	case "escalate-client":
+		return decode[EscalateClient](raw)
 	case "still":
 		return decode[Still](raw)
 	case "image-root":
