@@ -48,6 +48,9 @@ func main() {
 	for in.Scan() {
 		lines = append(lines, in.Text())
 	}
+	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1]) == "" {
+		lines = lines[:len(lines)-1] // a terminal is rarely full
+	}
 	w, h := float64(columns)*cellW+2*margin, len(lines)*cellH+bar+2*margin
 	fmt.Printf(`<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%d" viewBox="0 0 %.0f %d" font-family="ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace" font-size="14">`+"\n", w, h, w, h)
 	fmt.Printf(`<rect width="100%%" height="100%%" rx="9" fill="%s"/>`+"\n", ground)
