@@ -28,7 +28,7 @@ type Image struct {
 	Platform string
 	Pinned   lock.PlatformImage
 	Dir      string // the workspace, base of oci:DIR
-	Layout   string // where a local image is laid out for podman to pull
+	Layout   string // where a local image is laid out for podman to pull, or podman puts what it fetches
 }
 
 func layoutName(id string) string { return "layout-" + id }
@@ -46,6 +46,9 @@ type inspected struct {
 func (o Image) Do(ctx context.Context, _ step.Values) (step.Values, error) {
 	img, err := o.inspect(ctx)
 	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err() // laying an image out would not notice
+		}
 		if err := o.get(ctx); err != nil {
 			return nil, err
 		}
@@ -90,7 +93,11 @@ func (o Image) verify(img inspected) error {
 // get pulls the image by digest, or lays a local one out and pulls that.
 func (o Image) get(ctx context.Context) error {
 	if !image.IsLocal(o.Ref) {
-		_, err := proc.Output(ctx, proc.Cmd{Argv: o.pullArgv(), Env: slices.Concat(o.Environ, o.PullEnv)})
+		if err := os.MkdirAll(o.Layout, 0o700); err != nil {
+			return err
+		}
+		defer removeTree(filepath.Split(o.Layout))
+		_, err := proc.Output(ctx, proc.Cmd{Argv: o.pullArgv(), Env: slices.Concat(o.Environ, o.PullEnv, []string{"TMPDIR=" + o.Layout})})
 		if err != nil {
 			return refuse(fmt.Sprintf("check with \"lazaret lock --check\"; \"lazaret lock --update %s\" moves to what the registry has now", o.Profile),
 				"profiles.%s.image: pulling %s: %v", o.Profile, config.Show(o.Ref), err)
@@ -113,6 +120,9 @@ func (o Image) get(ctx context.Context) error {
 	_, err = proc.Output(ctx, proc.Cmd{Argv: o.pullArgv(), Env: o.Environ, Dir: o.Layout})
 	return err
 }
+
+// grows says where what is fetched or laid out can be seen to arrive.
+func (o Image) grows() (dir string, total int64) { return o.Layout, o.Pinned.Size }
 
 // localName is the directory below Layout that podman pulls from. Podman makes
 // the image's name of it, localhost/lazaret/…, and refuses a path that could

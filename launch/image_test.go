@@ -26,12 +26,13 @@ func TestOnlyThePullKnowsTheProxy(t *testing.T) {
 		Engine: podman.Engine{Podman: script}, Environ: []string{"PATH=/usr/bin:/bin"},
 		PullEnv: podman.PullEnviron(func(k string) string { return person[k] }),
 		Profile: "box", Ref: "registry.test/x:1", Platform: "linux/amd64", Pinned: lock.PlatformImage{Config: "sha256:aa", Manifest: "sha256:bb"},
+		Layout: filepath.Join(dir, "layout"),
 	}
 	if _, err := o.Do(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	pulled, _ := os.ReadFile(filepath.Join(dir, "pull"))
-	for _, want := range []string{"HTTPS_PROXY=http://u:secret@proxy:3128", "no_proxy=registry.test", "SSL_CERT_FILE=/etc/ca.pem"} {
+	for _, want := range []string{"HTTPS_PROXY=http://u:secret@proxy:3128", "no_proxy=registry.test", "SSL_CERT_FILE=/etc/ca.pem", "TMPDIR=" + o.Layout} {
 		if !strings.Contains(string(pulled), want) {
 			t.Errorf("the pull lacks %s:\n%s", want, pulled)
 		}
@@ -39,6 +40,9 @@ func TestOnlyThePullKnowsTheProxy(t *testing.T) {
 	looked, err := os.ReadFile(filepath.Join(dir, "inspect"))
 	if err != nil || strings.Contains(string(looked), "PROXY") || strings.Contains(string(pulled), "LD_PRELOAD") {
 		t.Errorf("%v: inspect had\n%s\nand pull\n%s", err, looked, pulled)
+	}
+	if _, err := os.Lstat(o.Layout); !os.IsNotExist(err) {
+		t.Errorf("what was fetched is still in the cache: %v", err)
 	}
 	for _, line := range o.Show() {
 		if strings.Contains(line, "secret") {

@@ -44,6 +44,9 @@ type IO struct {
 	Screen *term.Virtual
 	// Observe, when set, sees every event; see step.Runner.
 	Observe func(step.Event) error
+	// First, when set, is called before the first that the sandbox, or its
+	// set-up, prints on the terminal.
+	First func()
 	// Answer, when set, shows the sandbox's requests to the person at the
 	// terminal. It is called once, before the sandbox starts, where there is a
 	// terminal, and returns when ctx ends.
@@ -94,6 +97,7 @@ type run struct {
 	helper  *helper
 	session *term.Session
 	outlets []*term.Outlet // what is printed without a session
+	back    chan error     // gives the end of the session, once that is under way
 	attend  attend
 	// forwarding: the terminal is the sandbox's.
 	forwarding bool
@@ -101,7 +105,7 @@ type run struct {
 
 func (r *run) up(ctx context.Context) (step.Values, error) {
 	if r.plan.Host.Terminal {
-		s, err := term.Open(r.io.Terminal, term.Options{Title: "lazaret " + r.plan.Record.Profile + ": ", Clipboard: r.io.Clipboard})
+		s, err := term.Open(r.io.Terminal, term.Options{Title: "lazaret " + r.plan.Record.Profile + ": ", Clipboard: r.io.Clipboard, First: r.io.First})
 		if err != nil {
 			return nil, err
 		}
@@ -130,7 +134,22 @@ func (r *run) up(ctx context.Context) (step.Values, error) {
 	}
 	r.attend.phase.Store(PhaseEnding)
 	finish(context.WithoutCancel(ctx))
+	r.giveBack()
 	return values, err
+}
+
+// giveBack begins to make the terminal the person's again, beside the teardown:
+// what was printed last may still be under way.
+func (r *run) giveBack() {
+	if r.session == nil {
+		return
+	}
+	r.back = make(chan error, 1)
+	go func() {
+		err := r.session.Close()
+		r.runner.Emit(step.Event{Kind: step.Returned})
+		r.back <- err
+	}()
 }
 
 // ran puts a program that was run into the stream of events.
@@ -187,6 +206,7 @@ func (r *run) do(ctx context.Context, s step.Step, in step.Values) (step.Values,
 	if _, ok := s.Op.(Sandbox); ok {
 		r.attend.phase.Store(PhaseRunning)
 	}
+	defer r.follow(s)()
 	out, err := r.helper.do(ctx, s.Op, in)
 	r.tell(s, out)
 	return out, err
@@ -232,8 +252,8 @@ func (r *run) down(ctx context.Context) error {
 		}
 	}
 	var terr error
-	if r.session != nil {
-		terr = r.session.Close()
+	if r.back != nil {
+		terr = <-r.back
 	}
 	for _, o := range r.outlets {
 		o.Close()

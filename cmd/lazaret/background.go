@@ -28,6 +28,7 @@ type background struct {
 	d      *deps
 	screen *term.Virtual
 	stderr io.Writer
+	live   *live // what is shown there until the sandbox is up; nil: nothing
 
 	up     atomic.Bool
 	starts *os.File // the launch that started it
@@ -127,6 +128,9 @@ func (b *background) event(env launch.Env) func(step.Event) {
 
 // detached lets go of where the launch was started.
 func (b *background) detached() {
+	if b.live != nil {
+		b.live.up()
+	}
 	b.screen.Connect(2)
 	b.up.Store(true)
 	b.say(false)

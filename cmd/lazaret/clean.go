@@ -31,7 +31,7 @@ running, images and everything that persists stay.`,
 				for _, u := range c.Undone {
 					fmt.Fprintf(cmd.OutOrStdout(), "%s: undone: %s\n", c.ID, config.Show(u))
 				}
-				tellGit(cmd.OutOrStdout(), c.Record.Profile, c.Git)
+				tellGit(&ending{w: cmd.OutOrStdout()}, c.Record.Profile, c.Git)
 				if c.Err != nil {
 					errs = append(errs, fmt.Errorf("run %s: %w", c.ID, c.Err))
 					continue

@@ -10,7 +10,8 @@ import (
 // screen, and writes it after. A line in the middle of a question could be
 // taken for part of it.
 type hush struct {
-	w io.Writer
+	w      io.Writer
+	screen *live // nil: there is none
 
 	mu   sync.Mutex
 	held bool
@@ -33,8 +34,18 @@ func (h *hush) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// during calls f while nothing is written.
+// through makes it write by way of a screen, from here on.
+func (h *hush) through(l *live) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.w, h.screen = l, l
+}
+
+// during calls f while nothing is written, and nothing moves on the screen.
 func (h *hush) during(f func() error) error {
+	if h.screen != nil {
+		h.screen.settle(true)
+	}
 	h.set(true)
 	defer h.set(false)
 	return f()

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 
@@ -33,6 +32,7 @@ type launchOptions struct {
 	clipboard bool
 	// endOffline ends the sandbox when its network is lost.
 	endOffline bool
+	quiet      bool
 	record     recordOptions
 	// detach has the launch go on without this terminal, by a lazaret to which
 	// backgroundFlag gives size.
@@ -53,6 +53,10 @@ lazaret itself failed.
 
 A lock is obeyed once you have agreed to it: launch shows what it grants, or
 what has changed, and asks; see "lazaret trust".
+
+On a terminal, launch shows what the sandbox is given while it starts, and sums
+up at the end what came of it. --quiet says what must not be missed, and nothing
+else: errors, warnings, and what waits for you.
 
 What the sandbox prints is filtered: what draws reaches the terminal, what asks
 it to do something else does not, such as setting the clipboard.
@@ -108,6 +112,7 @@ launch take away.`,
 	f.BoolVarP(&o.detach, "detach", "d", false, "go on without this terminal once the sandbox is up; \"lazaret attach\" shows it")
 	f.StringVar(&o.size, backgroundFlag, "", "go on without a terminal (given by launch --detach)")
 	f.MarkHidden(backgroundFlag)
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "say only what must not be missed")
 	o.record.flags(f)
 	return cmd
 }
@@ -131,6 +136,10 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	talk := &hush{w: cmd.ErrOrStderr()}
 	if o.back != nil {
 		talk.w = o.back
+	}
+	notes := io.Writer(talk)
+	if o.quiet {
+		notes = io.Discard
 	}
 	locked, err := d.openLock(trustOptions{lock: o.lock, user: o.user})
 	if err != nil {
@@ -194,9 +203,9 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 			return 0, err
 		}
 	}
-	d.tellMoved(talk, locked)
+	d.tellMoved(notes, locked)
 	for _, n := range plan.Notices {
-		fmt.Fprintf(talk, "lazaret: note: %s\n", n)
+		fmt.Fprintf(notes, "lazaret: note: %s\n", n)
 	}
 	if err := d.beginSession(); err != nil {
 		return 0, err
@@ -204,41 +213,55 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	defer d.endSession(context.WithoutCancel(cmd.Context()), d.cwd)
 	tell, again := warnings(talk, host.Terminal)
 	guard := &watch{dir: host.Workspace, tell: tell}
-	defer func() { again(guard.told) }()
 	left, err := d.watchWorkspace(cmd.Context(), plan, file.Profiles[o.profile].Git.Mode != "none", talk, tell)
 	if err != nil {
 		return 0, err
 	}
-	defer left.end(context.WithoutCancel(cmd.Context()))
+	left.notes = notes
 	audit, err := d.openAudit(plan.Record)
 	if err != nil {
 		return 0, err
 	}
 	defer audit.close()
-	denied := watchDenials(plan, file, audit, talk)
-	defer denied.end()
-	asked := &requests{audit: audit, talk: talk, lines: allowance{most: askedMost}}
-	defer asked.end()
-	ctx, stop := untilSignalBut(cmd.Context(), o.back.holds)
-	defer stop()
-	w := newWaiting(newProgress(cmd.ErrOrStderr()))
-	defer w.stop()
-	follow := []func(step.Event){
-		w.event,
-		guard.event,
-		denied.event,
-		func(e step.Event) { told(talk, w, e) },
-		left.event,
-	}
-	stuck := ""
+	denied := watchDenials(plan, file, audit, notes)
+	asked := &requests{audit: audit, lines: allowance{most: askedMost}}
 	rec, err := o.record.open(talk, host.Terminal)
 	if err != nil {
 		return 0, err
 	}
 	defer rec.close()
-	follow = append(follow, rec.event, func(e step.Event) {
+	ctx, stop := untilSignalBut(cmd.Context(), o.back.holds)
+	defer stop()
+	screen := d.newLive(cmd.ErrOrStderr(), host.Terminal)
+	if o.quiet || o.record.verbose {
+		screen.tty = nil
+	}
+	occupies, first := plan.Occupies, screen.first
+	if o.back != nil {
+		// Where the launch was typed it is shown until the sandbox is up.
+		o.back.stderr, o.back.live = screen, screen
+		occupies, first = func(string) bool { return false }, nil
+	} else {
+		talk.through(screen)
+	}
+	screen.show(newBoard(o.profile, config.Show(d.tilde(host.Workspace)), plan.Steps, facts(plan, file, o.ephemeral)))
+	defer context.AfterFunc(ctx, screen.interrupt)()
+	var ran time.Duration
+	follow := []func(step.Event){
+		func(e step.Event) { screen.event(e, occupies) },
+		guard.event,
+		denied.event,
+		func(e step.Event) { told(notes, e) },
+		left.event,
+		rec.event,
+	}
+	stuck := ""
+	follow = append(follow, func(e step.Event) {
 		if e.Kind == step.Failed && stuck == "" {
 			stuck = e.Step
+		}
+		if e.Kind == step.Done && e.Step == "sandbox" {
+			ran = time.Duration(e.Micros) * time.Microsecond
 		}
 	})
 	if o.back != nil {
@@ -248,7 +271,8 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 		follow = append(follow, (&waits{d: d, talk: talk, screen: o.back.terminal()}).event)
 	}
 	status, err := plan.Run(ctx, launch.IO{
-		Stdin: stdin, Stdout: stdout, Stderr: stderr, Terminal: terminalPath, Screen: o.back.terminal(), Clipboard: o.clipboard, Answer: func(ctx context.Context, a launch.Answering) { d.answer(ctx, a, talk) },
+		Stdin: stdin, Stdout: stdout, Stderr: stderr, Terminal: terminalPath, Screen: o.back.terminal(), Clipboard: o.clipboard,
+		First: first, Answer: func(ctx context.Context, a launch.Answering) { d.answer(ctx, a, talk) },
 		Observe: func(e step.Event) error {
 			for _, f := range follow {
 				f(e)
@@ -262,7 +286,23 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 			return nil
 		},
 	})
-	tellGit(talk, o.profile, plan.GitHome())
+	var leftover *launch.LeftoverError
+	screen.close(!errors.As(err, &leftover))
+	end := screen.newEnding(talk)
+	if end.quiet = o.quiet; o.back != nil {
+		end.look = nil // it is kept, and shown to whoever attaches
+	}
+	if ran > 0 {
+		end.ended(o.profile, status, ran)
+	}
+	tellGit(end, o.profile, plan.GitHome())
+	asked.end(end)
+	denied.end(end)
+	left.end(context.WithoutCancel(cmd.Context()), end)
+	again(guard.told)
+	if ran > 0 {
+		end.state(plan, file.Profiles[o.profile], o.ephemeral)
+	}
 	if errors.Is(err, launch.ErrStopped) {
 		fmt.Fprintf(talk, "lazaret: note: %v\n", launch.ErrStopped)
 	}
@@ -290,9 +330,8 @@ func pointed(err error, stuck string) error {
 }
 
 // told says what a person should know before the sandbox starts.
-func told(talk io.Writer, w *waiting, e step.Event) {
+func told(talk io.Writer, e step.Event) {
 	if e.Kind == step.Told {
-		w.bar.clear()
 		fmt.Fprintf(talk, "lazaret: note: %s\n", e.Attr["text"])
 	}
 }
@@ -401,7 +440,7 @@ func (d *deps) cleanBefore(ctx context.Context, env launch.Env, talk io.Writer) 
 		return err
 	}
 	for _, c := range cleaned {
-		tellGit(talk, c.Record.Profile, c.Git)
+		tellGit(&ending{w: talk}, c.Record.Profile, c.Git)
 		if c.Err != nil {
 			fmt.Fprintf(talk, "lazaret: warning: cleaning up after run %s: %s\n", c.ID, config.Show(c.Err.Error()))
 		} else {
@@ -409,55 +448,4 @@ func (d *deps) cleanBefore(ctx context.Context, env launch.Env, talk io.Writer) 
 		}
 	}
 	return nil
-}
-
-// waiting says on a terminal what a launch is waiting for, once that takes
-// longer than a person expects.
-type waiting struct {
-	bar *progress
-
-	mu      sync.Mutex
-	pending map[string]*time.Timer
-}
-
-// patience is how long a step may take in silence.
-const patience = 700 * time.Millisecond
-
-// stepText is what is said of a step that takes long.
-var stepText = map[string]string{
-	"helper":        "waiting for podman's namespace",
-	"network.image": "loading the network sidecar",
-	"image":         "getting the image",
-	"git.home":      "bringing home what was committed",
-}
-
-func newWaiting(bar *progress) *waiting {
-	return &waiting{bar: bar, pending: map[string]*time.Timer{}}
-}
-
-func (w *waiting) event(e step.Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch e.Kind {
-	case step.Begin:
-		text, ok := stepText[e.Step]
-		if ok {
-			w.pending[e.Step] = time.AfterFunc(patience, func() { w.bar.show(text) })
-		}
-	case step.Done, step.Failed:
-		if t := w.pending[e.Step]; t != nil {
-			t.Stop()
-			delete(w.pending, e.Step)
-			w.bar.clear()
-		}
-	}
-}
-
-func (w *waiting) stop() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, t := range w.pending {
-		t.Stop()
-	}
-	w.bar.clear()
 }

@@ -20,6 +20,7 @@ import (
 type sentry struct {
 	d      *deps
 	talk   io.Writer
+	notes  io.Writer // what need not be said
 	tell   func(string)
 	roots  []string
 	reads  bool // the sandbox reads the repository's configuration
@@ -50,7 +51,7 @@ func (d *deps) watchWorkspace(ctx context.Context, p *launch.Plan, reads bool, t
 	if err != nil {
 		return nil, err
 	}
-	s := &sentry{d: d, talk: talk, tell: tell, roots: p.Writable(), reads: reads, store: store,
+	s := &sentry{d: d, talk: talk, tell: tell, roots: p.Writable(), notes: talk, reads: reads, store: store,
 		beside: d.live(ctx, d.cwd), ready: make(chan struct{}), told: map[string]bool{}}
 	old, err := store.Get(d.cwd)
 	if err != nil {
@@ -98,11 +99,11 @@ func (s *sentry) begin() {
 		return
 	}
 	if n := worth(s.earlier); n > 0 {
-		fmt.Fprintf(s.talk, "lazaret: note: %s of an earlier sandbox's leavings: lazaret guard\n", count(n, "finding"))
+		fmt.Fprintf(s.notes, "lazaret: note: %s of an earlier sandbox's leavings: lazaret guard\n", count(n, "finding"))
 	}
 	for _, f := range s.record.Base.Findings {
 		if f.Kind == guard.Credentials && s.reads && f.Path == ".git/config" && string(f.Root) == s.d.cwd {
-			fmt.Fprintf(s.talk, "lazaret: note: the sandbox reads .git/config, and %s there holds credentials\n", config.Show(string(f.What)))
+			fmt.Fprintf(s.notes, "lazaret: note: the sandbox reads .git/config, and %s there holds credentials\n", config.Show(string(f.What)))
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -200,7 +201,7 @@ func worth(fs []guard.Finding) (n int) {
 const leftMost = 5
 
 // end looks at what the sandbox left, and tells the worst of it.
-func (s *sentry) end(ctx context.Context) {
+func (s *sentry) end(ctx context.Context, e *ending) {
 	<-s.ready
 	if s.watcher != nil {
 		defer s.watcher.Close()
@@ -214,7 +215,7 @@ func (s *sentry) end(ctx context.Context) {
 	record, found := s.record.End(now)
 	record.Open = s.beside || s.d.live(ctx, s.d.cwd)
 	s.put(record)
-	s.summary(found, now.Gaps)
+	s.summary(e, found, now.Gaps)
 }
 
 func (s *sentry) put(r guard.Record) {
@@ -223,7 +224,7 @@ func (s *sentry) put(r guard.Record) {
 	}
 }
 
-func (s *sentry) summary(found []guard.Finding, gaps []guard.Gap) {
+func (s *sentry) summary(e *ending, found []guard.Finding, gaps []guard.Gap) {
 	all := worth(found)
 	found = slices.DeleteFunc(s.fresh(found), func(f guard.Finding) bool { return f.Severity == guard.Note })
 	old := all - len(found)
@@ -238,16 +239,25 @@ func (s *sentry) summary(found []guard.Finding, gaps []guard.Gap) {
 	if len(found) == 0 {
 		return
 	}
-	fmt.Fprintln(s.talk, "lazaret: warning: the sandbox left what tools of this machine would run or obey:")
+	var items []item
 	for i, f := range found {
 		if i == leftMost {
-			fmt.Fprintf(s.talk, "  and %d more\n", len(found)-i)
+			items = append(items, item{text: fmt.Sprintf("and %d more", len(found)-i)})
 			break
 		}
-		fmt.Fprintf(s.talk, "  %s: %s: %s\n", f.Severity, l.line(f), config.Show(f.Why))
+		items = append(items, item{text: fmt.Sprintf("%s: %s: %s", f.Severity, l.line(f), config.Show(f.Why))})
 	}
 	if old > 0 {
-		fmt.Fprintf(s.talk, "  and %s of earlier sandboxes\n", count(old, "finding"))
+		items = append(items, item{text: fmt.Sprintf("and %s of earlier sandboxes", count(old, "finding"))})
 	}
-	fmt.Fprintln(s.talk, `lazaret: hint: "lazaret guard" shows all of it, --fix puts it out of the way, --accept says that it is yours`)
+	const hint = `"lazaret guard" shows all of it, --fix puts it out of the way, --accept says that it is yours`
+	if e.look != nil {
+		e.list(markAlarm, "guard", "", items)
+		for _, next := range []string{"lazaret guard", "lazaret guard --fix, or --accept what is yours"} {
+			e.row(line{name: "guard", next: next})
+		}
+		return
+	}
+	e.list(markAlarm, "guard", "warning: the sandbox left what tools of this machine would run or obey:", items)
+	fmt.Fprintln(e.w, "lazaret: hint: "+hint)
 }

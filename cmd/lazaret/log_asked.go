@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,7 +17,6 @@ import (
 // summed up.
 type requests struct {
 	audit *audit
-	talk  io.Writer
 
 	mu                           sync.Mutex
 	lines                        allowance
@@ -110,7 +107,7 @@ func (a *auditAsk) outcome(kind string) string {
 }
 
 // end sums up.
-func (w *requests) end() {
+func (w *requests) end(e *ending) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var parts []string
@@ -122,11 +119,16 @@ func (w *requests) end() {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
 		}
 	}
-	if len(parts) == 0 {
+	if len(parts) == 0 || e.quiet {
 		return
 	}
 	total := w.auto + w.approved + w.denied + w.open
-	fmt.Fprintf(w.talk, "lazaret: asked for %s of this machine: %s (lazaret log)\n", plural(total, "command"), strings.Join(slices.Clip(parts), ", "))
+	text := fmt.Sprintf("%s of this machine: %s", plural(total, "command"), strings.Join(parts, ", "))
+	if e.look != nil {
+		e.row(line{name: "asked", text: "for " + text, next: "lazaret log"})
+		return
+	}
+	fmt.Fprintf(e.w, "lazaret: asked for %s (lazaret log)\n", text)
 }
 
 func plural(n int, what string) string {

@@ -22,7 +22,7 @@ func newRequests(t *testing.T) (*requests, *bytes.Buffer, string) {
 	}
 	var talk bytes.Buffer
 	a := &audit{record: launch.Record{ID: "0123456789ab", Profile: "shell", Workspace: "/w"}, file: f, now: func() time.Time { return time.Unix(0, 0) }}
-	return &requests{audit: a, talk: &talk, lines: allowance{most: askedMost}}, &talk, path
+	return &requests{audit: a, lines: allowance{most: askedMost}}, &talk, path
 }
 
 func askedBy(attr ...string) step.Event {
@@ -54,7 +54,7 @@ func TestAskedIsHostileText(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.end()
+	w.end(&ending{w: talk})
 	var shown bytes.Buffer
 	if err := showLog(t.Context(), &shown, path, false, false); err != nil {
 		t.Fatal(err)

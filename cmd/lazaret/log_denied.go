@@ -128,7 +128,7 @@ func (w *denials) put(a auditEntry) {
 }
 
 // end sums up, with the line of lazaret.toml that would allow each.
-func (w *denials) end() {
+func (w *denials) end(e *ending) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.live {
@@ -136,28 +136,27 @@ func (w *denials) end() {
 			fmt.Fprintf(w.talk, "lazaret: note: %s\n", config.Show(n))
 		}
 	}
-	if len(w.order) == 0 {
-		return
-	}
-	fmt.Fprintf(w.talk, "lazaret: denied to [profiles.%s]:\n", w.record.Profile)
+	e.list(markNone, "denied", fmt.Sprintf("denied to [profiles.%s]:", w.record.Profile), w.items())
+}
+
+// items tells what was denied, the most frequent first.
+func (w *denials) items() (out []item) {
 	slices.SortStableFunc(w.order, func(a, b auditEntry) int { return cmp.Compare(w.seen[b], w.seen[a]) })
 	for i, a := range w.order {
 		if i == summaryMost {
-			fmt.Fprintf(w.talk, "  and %d more: lazaret log\n", len(w.order)-i)
+			out = append(out, item{text: fmt.Sprintf("and %d more", len(w.order)-i), next: "lazaret log"})
 			break
 		}
-		fmt.Fprintf(w.talk, "  %s", config.Show(a.text()))
+		text := config.Show(a.text())
 		if n := w.seen[a]; n > 1 {
-			fmt.Fprintf(w.talk, ", %d times", n)
+			text += fmt.Sprintf(", %d times", n)
 		}
-		if s := w.suggestion(a); s != "" {
-			fmt.Fprintf(w.talk, "; to allow: %s", s)
-		}
-		fmt.Fprintln(w.talk)
+		out = append(out, item{text, "to allow", w.suggestion(a)})
 	}
 	if w.more > 0 {
-		fmt.Fprintf(w.talk, "  and %d others that were not told apart\n", w.more)
+		out = append(out, item{text: fmt.Sprintf("and %d others that were not told apart", w.more)})
 	}
+	return out
 }
 
 // text tells a denial, unescaped.

@@ -54,7 +54,7 @@ func TestDeniedIsHostileText(t *testing.T) {
 	w.event(deniedBy("what", "denied", "protocol", "icmp", "address", "2001:db8::1", "port", "0", "count", "7"))
 	w.event(deniedBy("what", "refused", "name", "pypi.org", "count", "2"))
 	w.event(step.Event{Kind: step.Notice, Attr: map[string]string{"notice": "gone"}, Err: "\x1b[31m"})
-	w.end()
+	w.end(&ending{w: w.talk})
 	for _, r := range talk.String() {
 		if r != '\n' && (r < ' ' || r > '~') {
 			t.Errorf("%q reaches the terminal:\n%q", r, talk)
@@ -102,7 +102,7 @@ func TestDeniedIsBounded(t *testing.T) {
 	for i := range deniedMost + 5000 {
 		w.event(deniedBy("what", "refused", "name", fmt.Sprintf("n%d.test", i)))
 	}
-	w.end()
+	w.end(&ending{w: w.talk})
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -75,11 +76,13 @@ func (d *deps) pull(cmd *cobra.Command, l lockFile, profile string) error {
 	plan.OnlyImages()
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	w := newWaiting(newProgress(cmd.ErrOrStderr()))
-	defer w.stop()
+	screen := d.newLive(cmd.ErrOrStderr(), true)
+	defer screen.close(true)
+	screen.show(newBoard(profile, "", plan.Steps, map[string]string{rowImage: facts(plan, l.file, true)[rowImage]}))
+	defer context.AfterFunc(ctx, screen.interrupt)()
 	stdin, stdout, stderr := files(cmd)
 	_, err = plan.Run(ctx, launch.IO{Stdin: stdin, Stdout: stdout, Stderr: stderr, Observe: func(e step.Event) error {
-		w.event(e)
+		screen.event(e, plan.Occupies)
 		if d.observe != nil {
 			return d.observe(e)
 		}

@@ -53,6 +53,14 @@ func fold(line string, columns int) []string {
 	if columns < least {
 		return []string{line}
 	}
+	return foldBy(line, columns, hang)
+}
+
+// foldTo breaks a text into parts of at most columns, all of which begin in one
+// column.
+func foldTo(text string, columns int) []string { return foldBy(text, columns, "") }
+
+func foldBy(line string, columns int, hang string) []string {
 	var out []string
 	rest, room := []rune(line), columns
 	for {

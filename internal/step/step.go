@@ -74,6 +74,9 @@ const (
 	Denied = "denied" // the sandbox tried what it may not
 	Ran    = "ran"    // a program was run: what it was, and how it ended
 	Asked  = "asked"  // the sandbox asked for a command of the host's
+
+	Progress = "progress" // how far a step is: bytes done, of total
+	Returned = "returned" // the terminal is the person's again
 )
 
 // Event is one entry of the stream that progress, trace and audit read.

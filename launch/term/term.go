@@ -36,6 +36,7 @@ type Session struct {
 type Options struct {
 	Title     string // goes before the titles a sandbox gives its window
 	Clipboard bool   // the sandbox may set the clipboard
+	First     func() // called before the first output is shown; nil: nobody waits for it
 }
 
 // Open makes a pty of the size of the terminal at path (usually /dev/tty),
@@ -61,6 +62,15 @@ func Open(path string, o Options) (*Session, error) {
 	s := &Session{tty: tty, ptmx: ptmx, child: child, path: path, winch: make(chan os.Signal, 1)}
 	s.in.src, s.in.dst = tty, ptmx
 	s.out.src, s.out.dst, s.out.filter = ptmx, tty, s.filter.Append
+	if o.First != nil {
+		first := sync.OnceFunc(o.First)
+		s.out.filter = func(dst, src []byte) []byte {
+			if dst = s.filter.Append(dst, src); len(dst) > 0 {
+				first()
+			}
+			return dst
+		}
+	}
 	if err := pty.InheritSize(tty, ptmx); err != nil {
 		s.closeFiles()
 		return nil, fmt.Errorf("reading the terminal's size: %w", err)
