@@ -19,17 +19,26 @@ import (
 )
 
 // Lifetimes. Certificates are made anew while the sandbox runs; the authority
-// dies with this process.
+// dies with this process. Nobody judges them by the clock on the wall, which may
+// be set while they are in use: the host goes by the time that has passed since
+// it began, the sandbox by the time that its own certificate was made.
 const (
 	certLife      = 24 * time.Hour
 	authorityLife = 5 * 365 * 24 * time.Hour
-	clockSkew     = time.Hour // a clock may be set back
 )
+
+// steady is the time by a clock that nobody sets: what the first one showed at
+// first and what has passed since.
+func steady(now func() time.Time) func() time.Time {
+	first := now()
+	return func() time.Time { return first.Add(now().Sub(first)) }
+}
 
 // authority is the certificate authority of one launch. Its key is in this
 // process's memory and nowhere else.
 type authority struct {
-	now  func() time.Time
+	now  func() time.Time // steady
+	born time.Time
 	uri  *url.URL // the sandbox's identity
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
@@ -44,7 +53,8 @@ func newAuthority(profile, run string, now func() time.Time) (*authority, error)
 	if err != nil {
 		return nil, err
 	}
-	a := &authority{now: now, uri: uri}
+	a := &authority{now: steady(now), uri: uri}
+	a.born = a.now()
 	if a.key, err = newKey(); err != nil {
 		return nil, err
 	}
@@ -67,10 +77,9 @@ func newKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P25
 
 func (a *authority) template(name string, life time.Duration) *x509.Certificate {
 	serial, _ := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	now := a.now()
 	return &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: name},
-		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(life),
+		NotBefore: a.born, NotAfter: a.now().Add(life),
 	}
 }
 

@@ -109,7 +109,7 @@ func (s Stash) sweep() {
 	}
 	for _, name := range left {
 		path := filepath.Join(s.Dir, name)
-		if fi, err := os.Lstat(path); err == nil && time.Since(fi.ModTime()) > time.Hour {
+		if fi, err := os.Lstat(path); err == nil && time.Since(fi.ModTime()).Abs() > time.Hour {
 			os.Remove(path)
 		}
 	}

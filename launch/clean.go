@@ -160,7 +160,10 @@ func cleanUnborn(runs string) error {
 		if err != nil {
 			continue
 		}
-		if dead := e.Name() == goneName(id) && unheldRecord(filepath.Join(runs, e.Name())); dead || time.Since(fi.ModTime()) > time.Minute {
+		held, unheld := lockOf(filepath.Join(runs, e.Name()))
+		dead := e.Name() == goneName(id) && unheld
+		// The clock may have been set, in either direction.
+		if dead || !held && time.Since(fi.ModTime()).Abs() > time.Minute {
 			if err := removeTree(runs, e.Name()); err != nil {
 				errs = append(errs, fmt.Errorf("removing %s: %w", e.Name(), err))
 			}
@@ -169,14 +172,14 @@ func cleanUnborn(runs string) error {
 	return errors.Join(errs...)
 }
 
-// unheldRecord tells of a record that it is there and that its lazaret is not.
-func unheldRecord(dir string) bool {
+// lockOf tells of a record whether its lock is there, and held or not.
+func lockOf(dir string) (held, unheld bool) {
 	f, err := lockFile(filepath.Join(dir, supervisorLock))
 	if err != nil {
-		return false
+		return errors.Is(err, errHeld), false
 	}
 	f.Close()
-	return true
+	return false, true
 }
 
 // cleaning is what a lazaret writes into the lock of a run that it takes down

@@ -175,12 +175,11 @@ func (s *escalation) begin(l live) {
 	}
 }
 
-// renew gives the sandbox new certificates, by the clock on the wall: a machine
-// that slept finds the old ones over.
+// renew gives the sandbox new certificates before the old ones are over.
 func (s *escalation) renew(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
-	last := time.Now().Round(0)
+	last := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -188,7 +187,7 @@ func (s *escalation) renew(ctx context.Context) {
 		case <-tick.C:
 		}
 		h := s.live.helper()
-		if age := time.Now().Round(0).Sub(last); age < renewTime && age >= 0 || h == nil {
+		if time.Since(last) < renewTime || h == nil {
 			continue
 		}
 		op := s.certs
@@ -200,7 +199,7 @@ func (s *escalation) renew(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			s.live.emit(step.Event{Kind: step.Notice, Err: err.Error(), Attr: map[string]string{"notice": "the sandbox's certificate for asking was not renewed"}})
 		}
-		last = time.Now().Round(0)
+		last = time.Now()
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"lazaret/escalate/wire"
 	"lazaret/internal/step"
 	"lazaret/lock"
@@ -161,27 +163,41 @@ func TestNewSockets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := filepath.Join(ws, "old")
-	for _, p := range []string{old, filepath.Join(ws, "a b"), filepath.Join(ws, "7rel")} {
-		l, err := net.Listen("unix", p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		if p == old {
-			time.Sleep(20 * time.Millisecond)
-		}
-	}
-	fi, err := os.Stat(old)
-	if err != nil {
-		t.Fatal(err)
-	}
-	os.WriteFile(filepath.Join(ws, "file"), nil, 0o600)
 	line := "0000000000000000: 00000002 00000000 00010000 0001 01 "
 	text := "Num       RefCount Protocol Flags    Type St Inode Path\n" +
-		line + "    7 " + ws + "/a b\n" + line + "1234567 ./7rel\n" + line + "12345\n" + line + "12345 @abstract\n" +
+		line + "    7 " + ws + "/a b\n" + line + "1234567 ./7rel\n" + line + "12345\n" + line + "12345 @abstract\n" + line + "12345 " + ws + "/again\n" +
 		line + "12345 " + ws + "/old\n" + line + "12345 " + ws + "/file\n" + line + "12345 /elsewhere\n" + line + "12345 " + ws + "/gone\n"
-	if got, want := newSockets(text, ws, []string{ws}, fi.ModTime()), []string{ws + "/a b", ws + "/7rel"}; !slices.Equal(got, want) {
+	open := func(names ...string) {
+		for _, n := range names {
+			l, err := net.Listen("unix", filepath.Join(ws, n))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { l.Close() })
+		}
+	}
+	os.WriteFile(filepath.Join(ws, "file"), nil, 0o600)
+	open("old", "again")
+	// Whatever the clock says: these are of tomorrow, and later ones of today.
+	tomorrow := unix.NsecToTimespec(time.Now().Add(24 * time.Hour).UnixNano())
+	was := socketFiles(text, ws, []string{ws})
+	for path, f := range was {
+		f.changed = tomorrow
+		was[path] = f
+	}
+	same := socketFiles(text, ws, []string{ws})
+	for path, f := range same {
+		f.changed = tomorrow
+		same[path] = f
+	}
+	if got := newSockets(was, same); len(got) > 0 {
+		t.Errorf("%q are called new", got)
+	}
+	os.Remove(filepath.Join(ws, "again"))
+	open("a b", "7rel", "again")
+	now := socketFiles(text, ws, []string{ws})
+	now[ws+"/old"] = was[ws+"/old"]
+	if got, want := newSockets(was, now), []string{ws + "/7rel", ws + "/a b", ws + "/again"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -58,7 +58,13 @@ func (s *escalation) verbs(c *control) {
 		handle(verb, func(ctx context.Context, _ json.RawMessage) (deskReply, error) { return deskReply{}, do(ctx) })
 	}
 	handle(verbAsks, func(ctx context.Context, _ json.RawMessage) (r deskReply, err error) {
-		r.Asks, err = s.daemon.Queue().Pending(ctx)
+		asks, err := s.daemon.Queue().Pending(ctx)
+		for _, a := range asks {
+			// By the clock as it is now: another process has no other.
+			now := time.Now()
+			a.Deadline = now.Add(a.Deadline.Sub(now))
+			r.Asks = append(r.Asks, a)
+		}
 		return r, err
 	})
 	handle(verbAnswer, func(ctx context.Context, raw json.RawMessage) (r deskReply, err error) {

@@ -233,33 +233,57 @@ const socketPause = 2 * time.Second
 // watchSockets says when a program of this machine opens a socket where the
 // sandbox can see it: a running sandbox cannot be made blind to that.
 func (s *escalation) watchSockets(ctx context.Context) {
-	since := time.Now()
+	was, err := s.inSight(nil)
 	told := map[string]bool{}
 	tick := time.NewTicker(socketPause)
 	defer tick.Stop()
-	for {
+	for err == nil {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		b, err := os.ReadFile("/proc/net/unix")
-		if err != nil {
+		var now map[string]socketFile
+		if now, err = s.inSight(was); err != nil {
 			return
 		}
-		for _, path := range newSockets(string(b), s.config.Dir, s.seen, since) {
+		for _, path := range newSockets(was, now) {
 			if !told[path] && len(told) < 100 {
 				told[path] = true
 				s.live.emit(step.Event{Kind: step.Notice, Attr: map[string]string{"notice": "a program of this machine opened the socket " + path +
 					", and the sandbox can connect to it; the next launch hides it"}})
 			}
 		}
+		was = now
 	}
 }
 
-// newSockets finds, in the text of /proc/net/unix, sockets below dirs that were
-// made after since. A relative name may be one in the workspace.
-func newSockets(text, ws string, dirs []string, since time.Time) (out []string) {
+// socketFile tells the file of a socket from another of the same name.
+type socketFile struct {
+	dev, ino uint64
+	changed  unix.Timespec
+}
+
+// inSight gives the sockets of this machine that the sandbox could see, and those
+// that were there before: one that is closed is no new one when it is opened.
+func (s *escalation) inSight(was map[string]socketFile) (map[string]socketFile, error) {
+	b, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		return nil, err
+	}
+	now := socketFiles(string(b), s.config.Dir, s.seen)
+	for path, f := range was {
+		if _, there := now[path]; !there {
+			now[path] = f
+		}
+	}
+	return now, nil
+}
+
+// socketFiles finds, in the text of /proc/net/unix, the sockets below dirs. A
+// relative name may be one in the workspace.
+func socketFiles(text, ws string, dirs []string) map[string]socketFile {
+	out := map[string]socketFile{}
 	for _, path := range boundSockets(text) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(ws, path)
@@ -268,10 +292,22 @@ func newSockets(text, ws string, dirs []string, since time.Time) (out []string) 
 			continue
 		}
 		var st unix.Stat_t
-		if unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK && time.Unix(st.Ctim.Unix()).After(since) {
+		if unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK {
+			out[path] = socketFile{st.Dev, st.Ino, st.Ctim}
+		}
+	}
+	return out
+}
+
+// newSockets gives those that are not what was there. No clock is asked: it may
+// have been set meanwhile.
+func newSockets(was, now map[string]socketFile) (out []string) {
+	for path, f := range now {
+		if old, there := was[path]; !there || old != f {
 			out = append(out, path)
 		}
 	}
+	slices.Sort(out)
 	return out
 }
 

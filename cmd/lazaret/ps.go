@@ -44,7 +44,7 @@ whether somebody is attached. It changes nothing.`,
 				if branch == "" {
 					branch = "-"
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", r.ID, r.Profile, time.Since(r.Started).Round(time.Second), config.Show(state(r)),
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", r.ID, r.Profile, max(time.Since(r.Started), 0).Round(time.Second), config.Show(state(r)),
 					config.Show(branch), r.Denials, r.Pending, config.Show(d.tilde(r.Workspace)))
 			}
 			return w.Flush()

@@ -104,7 +104,7 @@ func (s Store) sweep() {
 	}
 	for _, name := range left {
 		path := filepath.Join(s.Dir, name)
-		if fi, err := os.Lstat(path); err == nil && time.Since(fi.ModTime()) > time.Minute {
+		if fi, err := os.Lstat(path); err == nil && time.Since(fi.ModTime()).Abs() > time.Minute {
 			os.Remove(path)
 		}
 	}
