@@ -1,6 +1,7 @@
 package sidecar
 
 import (
+	"iter"
 	"net/netip"
 	"slices"
 	"sort"
@@ -8,10 +9,21 @@ import (
 
 // Table is a compiled Policy: pure data, the same for the same policy.
 type Table struct {
-	Routes []Route  // sorted by address, wider first; one default for each family
-	Ports  []Window // reachable ports where not all are; windows do not overlap
+	Ports []Window // reachable ports where not all are; windows do not overlap
 
-	entries []entry // sorted as Routes, for Lookup
+	entries []entry // sorted by address, wider first; one default for each family
+}
+
+// Routes are the lines of the routing table, wider ranges before those inside
+// them.
+func (t *Table) Routes() iter.Seq[Route] {
+	return func(yield func(Route) bool) {
+		for _, e := range t.entries {
+			if !yield(Route{e.prefix, e.verdict.Open}) {
+				return
+			}
+		}
+	}
 }
 
 // Route is one line of the routing table for packets from the sandbox.
@@ -36,11 +48,19 @@ type Verdict struct {
 	Denied bool
 }
 
+// entry is what holds in a range. There may be a hundred thousand, most of them
+// with the same verdict.
 type entry struct {
-	prefix netip.Prefix
-	parent int // index of the next wider entry, -1 for a default
-	Verdict
+	prefix  netip.Prefix
+	parent  int32 // index of the next wider entry, -1 for a default
+	verdict *Verdict
 }
+
+// The verdicts of nearly all entries.
+var (
+	allClosed = &Verdict{}
+	allDenied = &Verdict{Denied: true}
+)
 
 // last is the highest address of a range.
 func last(p netip.Prefix) netip.Addr {
@@ -70,7 +90,6 @@ func Compile(p Policy, own []netip.Prefix) Table {
 	rules := collect(p, own)
 	var t Table
 	t.entries = make([]entry, 0, len(rules))
-	t.Routes = make([]Route, 0, len(rules))
 	var stack []int
 	var next netip.Addr // first address no window was made for yet
 	leave := func() {
@@ -84,20 +103,18 @@ func Compile(p Policy, own []netip.Prefix) Table {
 		for len(stack) > 0 && !covers(t.entries[stack[len(stack)-1]].prefix, r.prefix) {
 			leave()
 		}
-		e := entry{prefix: r.prefix, parent: -1}
+		e := entry{prefix: r.prefix, parent: -1, verdict: allClosed}
 		if len(stack) > 0 {
-			e.parent = stack[len(stack)-1]
-			above := t.entries[e.parent]
-			e.Verdict = above.Verdict
+			above := t.entries[stack[len(stack)-1]]
+			e.parent, e.verdict = int32(stack[len(stack)-1]), above.verdict
 			if next.IsValid() && next.Less(r.prefix.Addr()) {
 				t.windows(above, next, r.prefix.Addr().Prev())
 			}
 		}
 		next = r.prefix.Addr()
-		e.Verdict = r.apply(e.Verdict)
+		e.verdict = r.apply(e.verdict)
 		stack = append(stack, len(t.entries))
 		t.entries = append(t.entries, e)
-		t.Routes = append(t.Routes, Route{r.prefix, e.Open})
 	}
 	for len(stack) > 0 {
 		leave()
@@ -105,12 +122,16 @@ func Compile(p Policy, own []netip.Prefix) Table {
 	return t
 }
 
-func (r rule) apply(v Verdict) Verdict {
-	if r.deny {
+func (r rule) apply(above *Verdict) *Verdict {
+	switch {
+	case r.deny && !above.Denied && r.prefix.Bits() == 0:
 		// A denial of everything is what holds anyway: it does not keep a
 		// name from opening an address.
-		return Verdict{Denied: v.Denied || r.prefix.Bits() > 0}
+		return allClosed
+	case r.deny:
+		return allDenied
 	}
+	v := *above
 	ports := slices.Clone(v.Ports)
 	for _, s := range r.services {
 		if s.Port == 0 {
@@ -122,7 +143,7 @@ func (r rule) apply(v Verdict) Verdict {
 	if !v.Open && len(ports) > 0 {
 		v.Ports = ports
 	}
-	return v
+	return &v
 }
 
 // windows adds the ports of e for the addresses from first to last.
@@ -131,7 +152,7 @@ func (t *Table) windows(e entry, first, last netip.Addr) {
 		return
 	}
 	var seen []Service
-	for _, s := range e.Ports {
+	for _, s := range e.verdict.Ports {
 		for _, proto := range protocols(s.Proto) {
 			one := Service{s.Port, proto}
 			if !slices.Contains(seen, one) {
@@ -215,7 +236,7 @@ func (t *Table) Lookup(a netip.Addr) Verdict {
 	if i < 0 {
 		return Verdict{}
 	}
-	return t.entries[i].Verdict
+	return *t.entries[i].verdict
 }
 
 // find gives the index of the narrowest entry that holds a, or -1.
@@ -223,7 +244,7 @@ func (t *Table) find(a netip.Addr) int {
 	// The last entry at or below a is inside that one, or is it.
 	i := sort.Search(len(t.entries), func(i int) bool { return t.entries[i].prefix.Addr().Compare(a) > 0 }) - 1
 	for i >= 0 && !t.entries[i].prefix.Contains(a) {
-		i = t.entries[i].parent
+		i = int(t.entries[i].parent)
 	}
 	return i
 }
@@ -238,9 +259,9 @@ func (t *Table) has(q netip.Prefix) bool {
 func (t *Table) deny(q netip.Prefix) {
 	parent := t.find(q.Addr())
 	at := sort.Search(len(t.entries), func(i int) bool { return t.entries[i].prefix.Addr().Compare(q.Addr()) > 0 })
-	t.entries = slices.Insert(t.entries, at, entry{q, parent, Verdict{Denied: true}})
+	t.entries = slices.Insert(t.entries, at, entry{q, int32(parent), allDenied})
 	for i := range t.entries[at+1:] {
-		if e := &t.entries[at+1+i]; e.parent >= at {
+		if e := &t.entries[at+1+i]; int(e.parent) >= at {
 			e.parent++
 		}
 	}

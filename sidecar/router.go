@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -26,6 +27,10 @@ const (
 	sendTime      = 5 * time.Second // for the host to take what is not a report
 	flushesAtOnce = 16              // asked for and not answered yet
 )
+
+// loadGC is how much the memory may grow over what is in use, in percent,
+// before it is collected while a policy loads.
+const loadGC = 30
 
 // Run is the router: it says hello on conn, takes its policy from there, makes
 // it hold in the network namespace it is in, and reports until conn or ctx
@@ -112,8 +117,12 @@ func (r *router) apply(servers []netip.Addr) (routes int, err error) {
 	if err := checkSysctls(Sysctls()); err != nil {
 		return 0, err
 	}
-	r.table = Compile(r.policy, r.up.own)
+	// A policy may have a hundred thousand ranges, and much is only needed here.
+	defer debug.FreeOSMemory()
+	defer debug.SetGCPercent(debug.SetGCPercent(loadGC))
+	p := r.policy
 	r.policy.Allow, r.policy.Deny, r.policy.Always = nil, nil, nil // only the table is asked from here on
+	r.table = Compile(p, r.up.own)
 	for _, g := range []gateway{r.up.v4, r.up.v6} {
 		// Without IPv6, its tables are there all the same, and closed.
 		n, err := r.table.load(g, r.policy.Blackhole)
@@ -126,7 +135,7 @@ func (r *router) apply(servers []netip.Addr) (routes int, err error) {
 		routes += n
 	}
 	r.filter, err = newFilter(r.policy, r.table, r.link, r.up.name)
-	r.table.Routes, r.table.Ports = nil, nil
+	r.table.Ports = nil
 	return routes, err
 }
 
@@ -185,8 +194,7 @@ func (r *router) deny(a netip.Addr) error {
 	if a.Is6() {
 		g = r.up.v6
 	}
-	one := Table{Routes: []Route{{Prefix: q}}}
-	if err := one.insert(g, r.policy.Blackhole); err != nil {
+	if err := insert(Route{Prefix: q}, g, r.policy.Blackhole); err != nil {
 		return err
 	}
 	r.table.deny(q)

@@ -16,7 +16,7 @@ import (
 // policyTable, whatever the packet filter does or fails to do; the filter's
 // marks only choose between the two.
 const (
-	policyTable = 100 // Table.Routes
+	policyTable = 100 // the Table's
 	grantTable  = 101 // everything through the uplink: for what the filter let through by port
 
 	policyMark = 1
@@ -180,7 +180,7 @@ func (t *Table) load(g gateway, blackhole bool) (int, error) {
 	}
 	var want tally
 	// The default first, so that there is no moment without one.
-	for _, r := range t.Routes {
+	for r := range t.Routes() {
 		if (r.Prefix.Addr().Is4()) != (g.family == unix.AF_INET) {
 			continue
 		}
@@ -303,8 +303,8 @@ func newRule(family int, set func(*netlink.Rule)) netlink.Rule {
 	return *r
 }
 
-// insert adds routes to a policy table that is in use.
-func (t *Table) insert(g gateway, blackhole bool) error {
+// insert adds a route to a policy table that is in use.
+func insert(r Route, g gateway, blackhole bool) error {
 	w, err := newRouteWriter()
 	if err != nil {
 		return err
@@ -314,10 +314,8 @@ func (t *Table) insert(g gateway, blackhole bool) error {
 	if blackhole {
 		denied = unix.RTN_BLACKHOLE
 	}
-	for _, r := range t.Routes {
-		if err := w.add(policyTable, r, g, denied); err != nil {
-			return err
-		}
+	if err := w.add(policyTable, r, g, denied); err != nil {
+		return err
 	}
 	return w.flush()
 }

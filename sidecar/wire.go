@@ -270,6 +270,9 @@ func readLine(r *bufio.Reader) (string, error) {
 	var b []byte
 	for {
 		part, err := r.ReadSlice('\n')
+		if err == nil && len(b) == 0 && len(part) <= lineLimit {
+			return string(part[:len(part)-1]), nil
+		}
 		b = append(b, part...)
 		switch {
 		case len(b) > lineLimit:
