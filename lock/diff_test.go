@@ -396,10 +396,3 @@ func TestDiffJSON(t *testing.T) {
 		t.Errorf("got %s", b)
 	}
 }
-
-func BenchmarkDiff(b *testing.B) {
-	f := richFile(b)
-	for range b.N {
-		Diff(nil, f)
-	}
-}

@@ -126,7 +126,7 @@ func (c *comparison) node(n node) error {
 		if err != nil {
 			return err
 		}
-		same, err := sameContent(f, was)
+		same, err := sameContent(f, was, st.Size)
 		f.Close()
 		if err != nil {
 			return err

@@ -645,6 +645,38 @@ func BenchmarkMount(b *testing.B) {
 	}
 }
 
+// BenchmarkChanges compares two thousand changed files with the image's, as
+// "lazaret state diff" and a launch on a newer image do.
+func BenchmarkChanges(b *testing.B) {
+	dir := b.TempDir()
+	l := Layer{Place: Kept(dir+"/data", "agent"), Name: "usr", Path: "/usr", Image: Image{"image:1", "sha256:1"}, Driver: Native, Run: "0123456789ab"}
+	for i := range 2000 {
+		sub := fmt.Sprintf("%s/image/usr/%d", dir, i/100)
+		if err := errors.Join(os.MkdirAll(sub, 0o755), os.WriteFile(fmt.Sprintf("%s/%d", sub, i), []byte("old"), 0o644)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var m Mounts
+	if _, _, err := m.Up(b.Context(), l, dir+"/image", nil, dir+"/target"); err != nil {
+		b.Fatal(err)
+	}
+	for i := range 2000 {
+		if err := os.WriteFile(fmt.Sprintf("%s/target/%d/%d", dir, i/100, i), []byte("new"), 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := m.Down("usr"); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		n := 0
+		if err := l.Place.Changes("usr", dir+"/image", func(Change) error { n++; return nil }); err != nil || n != 2000 {
+			b.Fatal(n, err)
+		}
+	}
+}
+
 // Large trees and large files: all of it with LAZARET_LONG=1.
 func TestLarge(t *testing.T) {
 	files, size := 2000, int64(8<<20)

@@ -112,7 +112,8 @@ func prepareGit(ctx context.Context, b *bench, _ func(string) bool, missing map[
 	theirs := filepath.Join(b.work, "git-copy")
 	for _, argv := range [][]string{
 		{"git", "add", "."},
-		{"git", "-c", "user.name=Bench", "-c", "user.email=bench@example.org", "commit", "-qm", "50,000 files"},
+		{"git", "-c", "user.name=Bench", "-c", "user.email=bench@example.org", "-c", "gc.auto=0", "commit", "-qm", "50,000 files"},
+		{"git", "gc", "-q"}, // else it would begin by itself, at any time
 		{"cp", "-a", ours.dir, theirs},
 	} {
 		if err := said(ours.run(ctx, argv...)); err != nil {

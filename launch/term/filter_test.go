@@ -2,8 +2,11 @@ package term
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/creack/pty"
 )
 
 func filtered(f *Filter, in string) string { return string(f.Append(nil, []byte(in))) }
@@ -214,8 +217,58 @@ func BenchmarkFilterColours(b *testing.B) {
 func benchmarkFilter(b *testing.B, text string) {
 	var f Filter
 	in, out := []byte(text), []byte(nil)
+	b.ReportAllocs()
 	b.SetBytes(int64(len(in)))
 	for range b.N {
 		out = f.Append(out[:0], in)
 	}
+}
+
+// BenchmarkPump copies as a session does, from one pty to another.
+func BenchmarkPump(b *testing.B) {
+	page := []byte(strings.Repeat("\x1b[32mok\x1b[0m lazaret/package/number 0.012s coverage: 57.0% of statements\r\n", 800))
+	from, fromTTY := rawPty(b)
+	to, toTTY := rawPty(b)
+	var f Filter
+	p := &pump{src: from, dst: toTTY, filter: f.Append}
+	go p.run()
+	go func() {
+		for {
+			if _, err := fromTTY.Write(page); err != nil {
+				return
+			}
+		}
+	}()
+	buf := make([]byte, 64<<10)
+	b.ReportAllocs()
+	b.SetBytes(int64(len(page)))
+	for b.Loop() {
+		for left := len(page); left > 0; {
+			n, err := to.Read(buf)
+			if err != nil {
+				b.Fatal(err)
+			}
+			left -= n
+		}
+	}
+	p.stop(0)
+}
+
+// rawPty is a pty that passes bytes on as they are.
+func rawPty(b *testing.B) (ptmx, tty *os.File) {
+	ptmx, tty, err := pty.Open()
+	if err == nil {
+		ptmx, err = stoppable(ptmx)
+	}
+	if err == nil {
+		tty, err = stoppable(tty)
+	}
+	if err == nil {
+		_, err = raw(tty)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { ptmx.Close(); tty.Close() })
+	return ptmx, tty
 }
