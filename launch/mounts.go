@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"fmt"
 	"io/fs"
 	"maps"
 	"path/filepath"
@@ -14,8 +15,9 @@ import (
 )
 
 // mounts adds the steps that the profile's mount table needs and returns what
-// podman mounts, parents first. A new kind of mount is one case here.
-func (r *resolver) mounts() []podman.Mount {
+// podman mounts, parents first. A new kind of mount is one case here: a lock that
+// promises one, and a sandbox without, would be a cover that is not there.
+func (r *resolver) mounts() ([]podman.Mount, error) {
 	var out []podman.Mount
 	for _, target := range slices.Sorted(maps.Keys(r.profile.Mounts)) {
 		switch m := r.profile.Mounts[target]; m.Kind {
@@ -49,10 +51,13 @@ func (r *resolver) mounts() []podman.Mount {
 			if m, ok := r.escalateMount(target, m.Kind); ok {
 				out = append(out, m)
 			}
+		case lock.KindGitShadow: // gitMounts has it
+		default:
+			return nil, fmt.Errorf("mounting %s: launch knows no mount of kind %q", target, m.Kind)
 		}
 	}
 	out = append(out, r.nestedMounts()...)
-	return append(out, r.gitMounts()...)
+	return append(out, r.gitMounts()...), nil
 }
 
 // bind mounts a source of the host by way of the run directory.

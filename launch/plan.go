@@ -112,7 +112,10 @@ func Resolve(f *lock.File, profile string, h Host, o Options) (*Plan, error) {
 	if err := r.git(); err != nil {
 		return nil, err
 	}
-	mounts := r.mounts()
+	mounts, err := r.mounts()
+	if err != nil {
+		return nil, err
+	}
 	return plan, r.sandbox(pinned, mounts)
 }
 
