@@ -42,6 +42,8 @@ type IO struct {
 	Clipboard bool
 	// Screen is that terminal, where it is one that nobody need be at.
 	Screen *term.Virtual
+	// UTF8: the terminal, or that among the streams, reads UTF-8.
+	UTF8 bool
 	// Observe, when set, sees every event; see step.Runner.
 	Observe func(step.Event) error
 	// First, when set, is called before the first that the sandbox, or its
@@ -105,7 +107,7 @@ type run struct {
 
 func (r *run) up(ctx context.Context) (step.Values, error) {
 	if r.plan.Host.Terminal {
-		s, err := term.Open(r.io.Terminal, term.Options{Title: "lazaret " + r.plan.Record.Profile + ": ", Clipboard: r.io.Clipboard, First: r.io.First})
+		s, err := term.Open(r.io.Terminal, term.Options{Title: "lazaret " + r.plan.Record.Profile + ": ", Clipboard: r.io.Clipboard, UTF8: r.io.UTF8, First: r.io.First})
 		if err != nil {
 			return nil, err
 		}
@@ -164,7 +166,7 @@ func (r *run) startHelper(ctx context.Context, conf string) (err error) {
 		stdio = [3]*os.File{child, child, child}
 	} else {
 		for i := 1; i < len(stdio); i++ {
-			o, err := term.NewOutlet(stdio[i])
+			o, err := term.NewOutlet(stdio[i], r.io.UTF8)
 			if err != nil {
 				return err
 			}

@@ -38,7 +38,7 @@ func (d *deps) answer(ctx context.Context, a launch.Answering, talk *hush) {
 			// Where the terminal cannot be had, they wait for "lazaret approve".
 			talk.during(func() error {
 				return a.Session.Takeover(func(tty *os.File) error {
-					return prompt.Run(ctx, prompt.Options{Desk: a.Desk, Box: a.Box, TTY: tty, Environ: d.environ, By: "terminal"})
+					return prompt.Run(ctx, prompt.Options{Desk: a.Desk, Box: a.Box, TTY: tty, Environ: d.environ, UTF8: term.UTF8(d.env, tty), By: "terminal"})
 				})
 			})
 			done()

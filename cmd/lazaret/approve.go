@@ -222,5 +222,5 @@ func (d *deps) askHere(ctx context.Context, from asker, only int) error {
 	}
 	defer tty.Close()
 	defer term.Drain(terminalPath)
-	return prompt.Run(ctx, prompt.Options{Desk: from, Box: from, TTY: tty, Environ: d.environ, By: "lazaret approve", Only: only})
+	return prompt.Run(ctx, prompt.Options{Desk: from, Box: from, TTY: tty, Environ: d.environ, UTF8: term.UTF8(d.env, tty), By: "lazaret approve", Only: only})
 }

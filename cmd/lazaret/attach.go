@@ -98,7 +98,7 @@ func (d *deps) sitDown(ctx context.Context, cmd *cobra.Command, env launch.Env, 
 	if !xterm.IsTerminal(int(stdin.Fd())) || !xterm.IsTerminal(int(stdout.Fd())) || !hasTerminal() {
 		return d.follow(ctx, env, r, take, stdout)
 	}
-	w, err := term.OpenWindow(terminalPath)
+	w, err := term.OpenWindow(terminalPath, term.UTF8(d.env, stdin, stdout))
 	if err != nil {
 		return term.End{}, err
 	}
@@ -133,7 +133,7 @@ func (d *deps) follow(ctx context.Context, env launch.Env, r launch.Record, take
 		return term.End{}, err
 	}
 	defer null.Close()
-	out, err := term.NewOutlet(stdout)
+	out, err := term.NewOutlet(stdout, term.UTF8(d.env, stdout))
 	if err != nil {
 		return term.End{}, err
 	}

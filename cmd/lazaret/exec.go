@@ -69,15 +69,15 @@ func (d *deps) exec(cmd *cobra.Command, name string, command []string) (int, err
 	}
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	status, err := runInside(ctx, proc.Cmd{Argv: argv, Env: environ, Stdin: stdin, Stdout: stdout, Stderr: stderr, Session: true}, tty, one.Profile)
+	status, err := runInside(ctx, proc.Cmd{Argv: argv, Env: environ, Stdin: stdin, Stdout: stdout, Stderr: stderr, Session: true}, tty, term.UTF8(d.env, stdin, stdout, stderr), one.Profile)
 	return status, unlessSignalled(ctx, err)
 }
 
 // runInside runs a command of a sandbox to its end. On a terminal it gets one
 // of lazaret's own, like the sandbox itself: what it prints is as hostile.
-func runInside(ctx context.Context, c proc.Cmd, tty bool, profile string) (status int, err error) {
+func runInside(ctx context.Context, c proc.Cmd, tty, utf8 bool, profile string) (status int, err error) {
 	if tty {
-		s, err := term.Open(terminalPath, term.Options{Title: "lazaret " + profile + ": "})
+		s, err := term.Open(terminalPath, term.Options{Title: "lazaret " + profile + ": ", UTF8: utf8})
 		if err != nil {
 			return 0, err
 		}
@@ -106,7 +106,7 @@ func runInside(ctx context.Context, c proc.Cmd, tty bool, profile string) (statu
 		}
 		c.Stdin = in
 		for _, f := range []**os.File{&c.Stdout, &c.Stderr} {
-			o, err := term.NewOutlet(*f)
+			o, err := term.NewOutlet(*f, utf8)
 			if err != nil {
 				return 0, err
 			}

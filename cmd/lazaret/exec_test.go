@@ -35,7 +35,7 @@ func TestInsideWithoutTerminal(t *testing.T) {
 	status, err := runInside(context.Background(), proc.Cmd{
 		Argv:  []string{"/bin/sh", "-c", `printf 'read ` + evil + `' >&0; printf 'errors ` + evil + `' >&2; echo out; exit 3`},
 		Stdin: tty, Stdout: out, Stderr: tty, Session: true,
-	}, false, "p")
+	}, false, true, "p")
 	if status != 3 || err != nil {
 		t.Errorf("ended with %d, %v", status, err)
 	}

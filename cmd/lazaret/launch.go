@@ -272,7 +272,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	}
 	status, err := plan.Run(ctx, launch.IO{
 		Stdin: stdin, Stdout: stdout, Stderr: stderr, Terminal: terminalPath, Screen: o.back.terminal(), Clipboard: o.clipboard,
-		First: first, Answer: func(ctx context.Context, a launch.Answering) { d.answer(ctx, a, talk) },
+		UTF8: o.back != nil || terminal.UTF8(d.env, stdin, stdout, stderr), First: first, Answer: func(ctx context.Context, a launch.Answering) { d.answer(ctx, a, talk) },
 		Observe: func(e step.Event) error {
 			for _, f := range follow {
 				f(e)

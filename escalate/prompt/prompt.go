@@ -30,10 +30,13 @@ type Options struct {
 	Desk escalate.Desk
 	Box  Box      // nil: an abort only shuts the channel
 	TTY  *os.File // the person's terminal, for nobody else meanwhile
-	// Environ says what the terminal can do: TERM, NO_COLOR, LANG and others.
+	// Environ says what the terminal can do: TERM, NO_COLOR and others.
 	Environ []string
-	By      string // who answers, for the audit log
-	Only    int    // the number of the only request to answer; 0: all
+	// UTF8: it reads UTF-8. Another one is sent nothing beyond ASCII, of which it
+	// could obey a part.
+	UTF8 bool
+	By   string // who answers, for the audit log
+	Only int    // the number of the only request to answer; 0: all
 }
 
 // Run asks about what waits until nothing does, or ctx ends.
@@ -43,7 +46,7 @@ func Run(ctx context.Context, o Options) error {
 		after: func(d time.Duration, msg tea.Msg) tea.Cmd { return tea.Tick(d, func(time.Time) tea.Msg { return msg }) },
 		sym:   simple, focused: true, notify: notification(o.Environ),
 	}
-	if utf8Terminal(o.Environ) {
+	if o.UTF8 {
 		m.sym = fancy
 	}
 	p := tea.NewProgram(m, tea.WithInput(o.TTY), tea.WithOutput(o.TTY), tea.WithEnvironment(o.Environ), tea.WithoutSignalHandler())
@@ -62,15 +65,4 @@ func lookup(environ []string, name string) string {
 		}
 	}
 	return ""
-}
-
-// utf8Terminal tells whether the terminal shows more than ASCII.
-func utf8Terminal(environ []string) bool {
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if v := lookup(environ, name); v != "" {
-			v = strings.ToLower(v)
-			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
-		}
-	}
-	return false
 }

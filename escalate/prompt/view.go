@@ -18,7 +18,16 @@ func (m model) room() int { return max(m.h-len(m.head())-len(m.foot()), 1) }
 
 // View shows the prompt.
 func (m model) View() tea.View {
-	v := tea.NewView(m.content())
+	text := m.content()
+	if m.sym == simple {
+		text = strings.Map(func(r rune) rune {
+			if r >= 0x80 {
+				return '?'
+			}
+			return r
+		}, text)
+	}
+	v := tea.NewView(text)
 	v.AltScreen = true
 	v.ReportFocus = true
 	return v

@@ -22,6 +22,9 @@ type Filter struct {
 	// not read what the terminal says. It would stand as typed in the person's
 	// shell.
 	Mute bool
+	// ASCII lets nothing through beyond ASCII: for a terminal that does not read
+	// UTF-8, to which bytes of a letter are controls.
+	ASCII bool
 
 	state  state
 	seq    []byte  // the sequence being read, without its introducer
@@ -133,7 +136,7 @@ func (f *Filter) text(src []byte) []byte {
 		for i < len(src) && plain[src[i]] {
 			i++
 		}
-		if i == len(src) || src[i] < 0xc3 {
+		if i == len(src) || src[i] < 0xc3 || f.ASCII {
 			break
 		}
 		// A whole character that is no control: from U+00C0 on, none is.
@@ -170,6 +173,9 @@ func (f *Filter) multibyte(src []byte) int {
 // character takes a character from U+0080 on, or U+FFFD for a byte that is
 // none: on a terminal of eight bits, that could be a control.
 func (f *Filter) character(r rune) {
+	if f.ASCII && (r < 0x80 || r >= 0xa0) {
+		r = '?'
+	}
 	switch {
 	case r >= 0x80 && r < 0xa0:
 		f.control1(byte(r))

@@ -119,6 +119,10 @@ func FuzzFilter(f *testing.F) {
 		if bad := forbidden(f.Cut(slices.Clone(out))); bad != nil {
 			t.Fatalf("%q became %q, with %q", in, out, bad)
 		}
+		eight := Filter{Title: "t: ", ASCII: true}
+		if narrow := eight.Append(nil, in); slices.ContainsFunc(narrow, func(c byte) bool { return c >= 0x80 }) || forbidden(eight.Cut(slices.Clone(narrow))) != nil {
+			t.Fatalf("%q became %q on eight bits", in, narrow)
+		}
 		if size < 1 {
 			return
 		}

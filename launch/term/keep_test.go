@@ -13,7 +13,7 @@ func TestKeeper(t *testing.T) {
 	w, tty := openWindow(t)
 	own := reopen(t, tty)
 	before, _ := xterm.GetState(int(own.Fd()))
-	s, err := Open(tty, Options{})
+	s, err := Open(tty, Options{UTF8: true})
 	if err != nil {
 		t.Fatal(err)
 	}

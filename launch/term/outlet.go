@@ -15,11 +15,13 @@ import (
 type Outlet struct {
 	File  *os.File // what the sandbox gets
 	to, r *os.File
+	utf8  bool
 	ended chan struct{}
 }
 
-// NewOutlet gives the outlet for f: f itself where that is no terminal.
-func NewOutlet(f *os.File) (*Outlet, error) {
+// NewOutlet gives the outlet for f: f itself where that is no terminal. utf8
+// says that the terminal reads UTF-8.
+func NewOutlet(f *os.File, utf8 bool) (*Outlet, error) {
 	if !isTerminal(f) {
 		return &Outlet{File: f}, nil
 	}
@@ -27,14 +29,14 @@ func NewOutlet(f *os.File) (*Outlet, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &Outlet{File: w, to: f, r: r, ended: make(chan struct{})}
+	o := &Outlet{File: w, to: f, r: r, utf8: utf8, ended: make(chan struct{})}
 	go o.run()
 	return o, nil
 }
 
 func (o *Outlet) run() {
 	defer close(o.ended)
-	f := Filter{Mute: true}
+	f := Filter{Mute: true, ASCII: !o.utf8}
 	buf, out := make([]byte, 64<<10), []byte(nil)
 	for {
 		n, err := o.r.Read(buf)

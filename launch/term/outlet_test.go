@@ -45,7 +45,7 @@ func TestOutlet(t *testing.T) {
 	}
 	defer me.Close()
 	defer tty.Close()
-	o, err := NewOutlet(tty)
+	o, err := NewOutlet(tty, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestOutletIsForTerminals(t *testing.T) {
 	defer r.Close()
 	defer w.Close()
 	for _, f := range []*os.File{nil, w} {
-		o, err := NewOutlet(f)
+		o, err := NewOutlet(f, true)
 		if err != nil || o.File != f {
 			t.Errorf("%v, %v", o, err)
 		}

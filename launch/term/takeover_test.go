@@ -83,7 +83,7 @@ func (w *window) sent() string {
 // sandboxed is a session in that window, with the sandbox's end of its pty raw.
 func sandboxed(t *testing.T, tty string) (*Session, *os.File) {
 	t.Helper()
-	s, err := Open(tty, Options{Title: "lazaret: "})
+	s, err := Open(tty, Options{Title: "lazaret: ", UTF8: true})
 	if err != nil {
 		t.Fatal(err)
 	}

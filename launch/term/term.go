@@ -37,6 +37,7 @@ type Options struct {
 	Title     string // goes before the titles a sandbox gives its window
 	Clipboard bool   // the sandbox may set the clipboard
 	First     func() // called before the first output is shown; nil: nobody waits for it
+	UTF8      bool   // the terminal reads UTF-8; see UTF8
 }
 
 // Open makes a pty of the size of the terminal at path (usually /dev/tty),
@@ -81,7 +82,7 @@ func Open(path string, o Options) (*Session, error) {
 		return nil, fmt.Errorf("reading the terminal's size: %w", err)
 	}
 	s.model = newModel(int(size.Cols), int(size.Rows))
-	s.filter = Filter{Title: o.Title, Clipboard: o.Clipboard, screen: s.model}
+	s.filter = Filter{Title: o.Title, Clipboard: o.Clipboard, ASCII: !o.UTF8, screen: s.model}
 	return s, nil
 }
 

@@ -50,7 +50,7 @@ func silent(t *testing.T, f *os.File) {
 
 func TestSessionForwards(t *testing.T) {
 	me, tty := person(t)
-	s, err := Open(tty, Options{})
+	s, err := Open(tty, Options{UTF8: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestCloseAfterTheTerminalIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(pts.Name(), Options{})
+	s, err := Open(pts.Name(), Options{UTF8: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestCloseAfterTheTerminalIsGone(t *testing.T) {
 // program never reads, output that nobody takes off the terminal.
 func TestCloseWithWhatNobodyReads(t *testing.T) {
 	me, tty := person(t)
-	s, err := Open(tty, Options{})
+	s, err := Open(tty, Options{UTF8: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestSessionRestoresTheTerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(tty, Options{})
+	s, err := Open(tty, Options{UTF8: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestSessionRestoresTheTerminal(t *testing.T) {
 
 func TestTakeoverIsExclusive(t *testing.T) {
 	me, tty := person(t)
-	s, err := Open(tty, Options{})
+	s, err := Open(tty, Options{UTF8: true})
 	if err != nil {
 		t.Fatal(err)
 	}

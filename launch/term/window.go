@@ -15,7 +15,10 @@ import (
 )
 
 // Window is the person's terminal while it shows a Virtual of another process.
-type Window struct{ tty *os.File }
+type Window struct {
+	tty  *os.File
+	utf8 bool // it reads UTF-8; see UTF8
+}
 
 // Far is that Virtual.
 type Far interface {
@@ -29,12 +32,12 @@ type Far interface {
 }
 
 // OpenWindow opens the terminal at path.
-func OpenWindow(path string) (*Window, error) {
+func OpenWindow(path string, utf8 bool) (*Window, error) {
 	tty, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("opening the terminal: %w", err)
 	}
-	return &Window{tty}, nil
+	return &Window{tty, utf8}, nil
 }
 
 // File is the terminal.
@@ -91,6 +94,9 @@ func (w *Window) Show(ctx context.Context, far Far) (left bool, err error) {
 	for err == nil {
 		var b []byte
 		if b, err = far.Next(); err == nil {
+			if !w.utf8 {
+				b = narrow(b)
+			}
 			if _, werr := w.tty.Write(b); werr != nil {
 				far.Close() // the window was closed
 			}

@@ -92,7 +92,7 @@ func TestWindow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			win, err := OpenWindow(tty)
+			win, err := OpenWindow(tty, true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -145,7 +145,7 @@ func TestWindowThatIsClosed(t *testing.T) {
 	if ptmx, err = stoppable(ptmx); err != nil {
 		t.Fatal(err)
 	}
-	win, err := OpenWindow(pts.Name())
+	win, err := OpenWindow(pts.Name(), true)
 	if err != nil {
 		t.Fatal(err)
 	}
