@@ -285,6 +285,28 @@ func TestIndexFollowsTheBranch(t *testing.T) {
 	}
 }
 
+// TestStagedIsThePersons: what the person has staged is in none of the agent's
+// commits unless it adds that, and is staged on the host as before.
+func TestStagedIsThePersons(t *testing.T) {
+	dir := tree(t)
+	sh(t, dir, oneCommit+`echo secret >s; echo more >>a; git add s a; echo c >c`)
+	ws := dir + "/r"
+	before := sh(t, ws, "git diff --cached; sha1sum .git/index")
+	s := shadowOf(t, ws, Wish{Mode: Quarantine, Branch: "auto"})
+	out, err := inside(t, s, ws, dev, `git status --porcelain; git add c; git commit -qm mine; git show --stat --format= HEAD`)
+	if want := " M a\n?? c\n?? s\n c | 1 +\n 1 file changed, 1 insertion(+)"; err != nil || out != want {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if after := sh(t, ws, "git diff --cached; sha1sum .git/index"); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+	// On the host's own branch it is what it is there.
+	s = shadowOf(t, ws, Wish{Mode: Quarantine, Branch: ""})
+	if out, err := inside(t, s, ws, dev, `git status --porcelain`); err != nil || out != "M  a\nA  s\n?? c" {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // TestNestedIndexIsNotRead: an agent can have made the nested repository, so
 // git on the host reads nothing of it, and its split index works inside.
 func TestNestedIndexIsNotRead(t *testing.T) {

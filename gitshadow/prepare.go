@@ -253,12 +253,13 @@ func (s Shadow) begin(ctx context.Context, program string, p Place, tip string) 
 }
 
 // hostIndex makes the sandbox's own index of the host's, moved to tip where the
-// sandbox starts elsewhere.
+// sandbox has a branch of its own: what the person has staged is for a commit of
+// theirs, not for the agent's first. It stays in the files, and staged on the host.
 func (p Place) hostIndex(ctx context.Context, g Git, to, tip string) error {
 	if err := copyFile(filepath.Join(p.Repo.GitDir, indexFile), to); err != nil && !isNotExist(err) {
 		return err
 	}
-	if tip == p.Repo.HeadID || tip == "" {
+	if tip == p.Repo.HeadID && p.Branch == p.Repo.Head || tip == "" {
 		return nil // where there is none, the host has none either
 	}
 	g.Index = to
