@@ -20,6 +20,9 @@ type GitHost struct {
 	Program string // git; "" where there is nothing to ask it
 	Repo    gitshadow.Repo
 	Person  gitshadow.Person
+	// Unknown is why nobody knows where git looks for hooks, where the sandbox
+	// has no git.
+	Unknown error
 }
 
 // gitStores is where the git directories of runs lie, below data_root.
@@ -30,6 +33,7 @@ func (h *Host) probeGit(mode string, e Env) error {
 	if mode == "none" {
 		// What is there is covered, whatever it is.
 		h.Git.Repo = gitshadow.ProbeNested(h.Workspace, h.UID)
+		h.Git.Unknown = h.probeHooks(e)
 		return nil
 	}
 	var err error
@@ -47,6 +51,34 @@ func (h *Host) probeGit(mode string, e Env) error {
 	}
 	h.Git.Person, err = h.Git.Repo.Settings(context.Background(), g)
 	return gitRefusal(err)
+}
+
+// probeHooks finds where git looks for hooks in a workspace that the sandbox has
+// without git: there too, git on the host would run what lies there.
+func (h *Host) probeHooks(e Env) error {
+	repo, err := gitshadow.Probe(h.Workspace, h.UID)
+	if err != nil {
+		return err
+	}
+	if repo.Kind == gitshadow.None || repo.Kind == gitshadow.Above {
+		return nil
+	}
+	program, err := gitshadow.FindGit(e.Getenv("PATH"), h.Workspace, h.DataRoot)
+	if err != nil {
+		return nil // and nobody runs hooks
+	}
+	_, err = repo.Settings(context.Background(), gitshadow.Git{
+		Program: program, GitDir: repo.GitDir, Home: h.Home, ConfigHome: e.Getenv("XDG_CONFIG_HOME"),
+	})
+	h.Git.Repo.HooksPath, h.Git.Repo.Hookless = repo.HooksPath, repo.Hookless
+	for i, n := range h.Git.Repo.Nested {
+		for _, same := range repo.Nested {
+			if same.Path == n.Path {
+				h.Git.Repo.Nested[i].HooksPath, h.Git.Repo.Nested[i].Hookless = same.HooksPath, same.Hookless
+			}
+		}
+	}
+	return err
 }
 
 func probeRepo(workspace string, uid int) (gitshadow.Repo, error) {
@@ -108,6 +140,9 @@ func gitSources(sources map[string]Source, repo gitshadow.Repo) {
 func (r *resolver) git() error {
 	g, repo := r.profile.Git, r.Host.Git.Repo
 	if g.Mode == "none" {
+		if r.Host.Git.Unknown != nil {
+			r.notice("hooks of git's that lie in the workspace can be written by the sandbox: " + r.Host.Git.Unknown.Error())
+		}
 		return nil
 	}
 	if repo.Kind == gitshadow.Above {
@@ -236,9 +271,6 @@ func (r *resolver) nestedMounts() (out []podman.Mount) {
 				out = append(out, podman.Mount{Kind: "tmpfs", Target: target, Size: "1m"})
 			}
 		}
-	}
-	if r.shadow == nil {
-		return out
 	}
 	hooks, missing := repo.Hooks()
 	// Where there are none yet, the agent must not make any.
