@@ -68,7 +68,7 @@ var starters = map[string]string{
 
 // topLevel is what the root may show; names with a dot in front are tools' own.
 var topLevel = []string{
-	"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "bin", "cmd", "docs", "escalate", "example.toml", "gitshadow", "go.mod", "go.sum",
+	"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "SECURITY.md", "bin", "cmd", "docs", "escalate", "example.toml", "gitshadow", "go.mod", "go.sum",
 	"image", "internal", "launch", "lazaret.lock", "lazaret.toml", "lock", "overlay", "sidecar", "testdata",
 }
 
