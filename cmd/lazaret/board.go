@@ -102,10 +102,10 @@ func (b *board) event(e step.Event, now time.Time) {
 			return
 		}
 		// What fails after something else did was ended because of that.
-		r.broken = b.ending != ""
-		if r.failed = !r.broken; r.failed {
-			b.ending = undoingText
+		if b.ending == "" {
+			r.failed, b.ending = true, undoingText
 		}
+		r.broken = !r.failed
 	case step.Progress:
 		fmt.Sscan(e.Attr["done"], &r.bytes[0])
 		fmt.Sscan(e.Attr["total"], &r.bytes[1])
@@ -119,8 +119,10 @@ const (
 
 // interrupt is told that a person wants it to end.
 func (b *board) interrupt() {
-	if b.ending == "" {
-		b.ending = interruptedText
+	b.ending = interruptedText
+	for i := range b.rows { // podman may have heard of it first
+		r := &b.rows[i]
+		r.failed, r.broken = false, r.failed || r.broken
 	}
 }
 

@@ -111,7 +111,7 @@ claude  ~/proj
              ready in 1.3 s
 `},
 		{"one fails, and what ran beside it is broken off", 100, false, func(s *scene) {
-			s.see(step.Begin, "image", "network.image", "git.shadow").after(200).see(step.Failed, "image", "network.image")
+			s.see(step.Begin, "image", "network.image", "git.shadow").after(200).see(step.Failed, "image", "network.image", "image.root")
 		}, `
 claude  ~/proj
   ✗ image    ghcr.io/someone/agent:1 0123456789ab
@@ -123,15 +123,16 @@ claude  ~/proj
   ⠹ undoing what was done
 `},
 		{"interrupted, at 40 columns", 40, true, func(s *scene) {
-			s.did(10, "state", "overlay /root").see(step.Begin, "image").after(200)
+			s.did(10, "state", "overlay /root").see(step.Begin, "image", "network.image").after(200)
+			s.see(step.Failed, "image") // podman got the signal too
 			s.interrupt()
-			s.see(step.Failed, "image")
+			s.see(step.Failed, "network.image")
 			s.end(true)
 		}, `
 claude  ~/proj
   – image    ghcr.io/someone/agent:1
              0123456789ab
-  · network  2 hosts allowed, 1 range
+  – network  2 hosts allowed, 1 range
              denied
   · git      lazaret/agent-claude
   ✓ state    /root /usr/local
