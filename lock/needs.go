@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"lazaret/lock/config"
 )
 
 // Needs is what launching one profile must know of the host, and no more: the
@@ -94,6 +96,9 @@ func (e *UnknownProfileError) Error() string {
 
 // Hint is the next command.
 func (e *UnknownProfileError) Hint() string {
+	if near := config.Nearest(e.Name, e.Known); near != "" {
+		return "did you mean " + near + "?"
+	}
 	return `add [profiles.NAME] to lazaret.toml and run "lazaret lock", or choose another profile`
 }
 

@@ -52,4 +52,7 @@ func TestNeeds(t *testing.T) {
 	if !errors.As(err, &up) || up.Error() != `profile "bb": the lock has only aa` {
 		t.Errorf("got %v", err)
 	}
+	if up.Name = "aaa"; up.Hint() != "did you mean aa?" {
+		t.Errorf("a slip of the finger: %s", up.Hint())
+	}
 }

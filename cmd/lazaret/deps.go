@@ -31,7 +31,7 @@ func newDeps() (*deps, error) {
 		d.cwd, err = filepath.EvalSymlinks(wd)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("finding the working directory: %w", err)
+		return nil, hinted{fmt.Errorf("finding the working directory: %w", err), "change to a directory that is there"}
 	}
 	d.home = os.Getenv("HOME")
 	if d.home == "" {

@@ -23,6 +23,7 @@ func newEscalateCmd(d *deps) *cobra.Command {
 		Long: `A sandbox whose profile may ask ([escalation] in lazaret.toml) sends commands for
 this machine with lazaret-escalate. Those of the lock's whitelist run at once;
 you are asked about the others. "lazaret log" shows what was asked.`,
+		Example: `  lazaret escalate`,
 	}
 	cmd.AddCommand(newEscalateTestCmd(d))
 	return cmd

@@ -42,7 +42,7 @@ func newDiscardCmd() *cobra.Command {
 		Use:    launch.DiscardCommand + " DATA_ROOT RUN",
 		Short:  "Remove a run's own directory in data_root (started by clean)",
 		Hidden: true,
-		Args:   cobra.ExactArgs(2),
+		Args:   words(2, 2),
 		RunE:   func(_ *cobra.Command, args []string) error { return launch.DiscardRun(args[0], args[1]) },
 	}
 }

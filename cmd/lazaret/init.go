@@ -57,7 +57,7 @@ the profile that it stands for, any other one needs --image.`,
 }
 
 func runInit(cmd *cobra.Command, d *deps, o initOptions) error {
-	if d.cwd == d.home || d.cwd == "/" {
+	if d.noProject() {
 		return hinted{
 			fmt.Errorf("%s is not the directory of a project, and nothing is launched in it", config.Show(d.cwd)),
 			"change to the directory of one project",
@@ -84,6 +84,17 @@ func runInit(cmd *cobra.Command, d *deps, o initOptions) error {
 	fmt.Fprintf(out, "%s: %s\n", lock.WorkspacePath, profilesText(o.profiles))
 	fmt.Fprintf(out, "next: look it through, then run \"lazaret lock\" and \"lazaret launch %s\"\n", o.profiles[0])
 	return nil
+}
+
+// noProject reports whether this is a directory that nothing is launched in.
+func (d *deps) noProject() bool { return d.cwd == d.home || d.cwd == "/" }
+
+// toBegin is what to do where there is nothing of lazaret's yet.
+func (d *deps) toBegin(here string) string {
+	if d.noProject() {
+		return "change to the directory of one project"
+	}
+	return here
 }
 
 func alreadyThere() error {

@@ -100,7 +100,7 @@ func loadLayers(d *deps, o layerOptions) ([]config.Layer, lock.Inputs, error) {
 	if len(layers) == 0 {
 		return nil, lock.Inputs{}, hinted{
 			fmt.Errorf("there is no %s here and no %s", lock.WorkspacePath, d.tilde(d.userConfig())),
-			`run "lazaret init", which writes a lazaret.toml`,
+			d.toBegin(`run "lazaret init", which writes a lazaret.toml`),
 		}
 	}
 	return layers, in, nil

@@ -62,6 +62,8 @@ func (d *deps) run(args []string, stdin io.Reader, stdout, stderr io.Writer) int
 		return report(stderr, "lazaret", errAsked)
 	}
 	root := newRootCmd(d)
+	root.InitDefaultCompletionCmd()
+	checkCommands(root)
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
@@ -118,5 +120,6 @@ func newRootCmd(d *deps) *cobra.Command {
 		newRunnerCmd(),
 	)
 	group(root)
+	checkCommands(root)
 	return root
 }

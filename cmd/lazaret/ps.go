@@ -86,10 +86,3 @@ func psJSON(out io.Writer, runs []launch.Status) error {
 	}
 	return json.NewEncoder(ascii{out}).Encode(list)
 }
-
-func noArgs(_ *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usage("%s: unexpected argument", config.Show(args[0]))
-	}
-	return nil
-}

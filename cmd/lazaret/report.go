@@ -7,10 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
-
-	"github.com/spf13/cobra"
 
 	"lazaret/internal/proc"
 	"lazaret/lock"
@@ -83,6 +80,8 @@ func nextStep(command string, status int, err error) string {
 		return "mend " + config.Show(one.File) + ", then run it again"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return "make room on that file system, then run it again"
+	case errors.Is(err, fs.ErrNotExist):
+		return "see whether that path is the right one, then run it again"
 	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
 		return "see who owns it and who may write there: ls -ld"
 	case errors.As(err, &program):
@@ -104,17 +103,4 @@ var errNothingDone = errors.New("nothing was done")
 
 func usage(format string, args ...any) error {
 	return &exitStatus{exitUsage, fmt.Errorf(format, args...)}
-}
-
-// unknownCommand is the check of the root's arguments: what is no command.
-func unknownCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	err := fmt.Errorf("there is no command %s", config.Show(args[0]))
-	hint := `run "lazaret --help"`
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = fmt.Sprintf("did you mean \"lazaret %s\"?", strings.Join(near, `" or "lazaret `))
-	}
-	return &exitStatus{exitUsage, hinted{err, hint}}
 }

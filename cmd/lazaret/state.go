@@ -28,7 +28,7 @@ func newStateCmd(d *deps) *cobra.Command {
 their images' directories that outlive a sandbox. They lie in data_root, under
 the profile's name, or under PROFILE@WORKSPACE with state = "workspace"; either
 can be given. Only reset and import change anything.`,
-		Args: noArgs,
+		Example: "  lazaret state",
 	}
 	f := cmd.PersistentFlags()
 	f.StringVar(&o.lock, "lock", "", "the lock `file` that names data_root, in place of lazaret.lock")
@@ -132,7 +132,7 @@ func newStateTaskCmd() *cobra.Command {
 		Use:    launch.StateCommand + " TASK",
 		Short:  "Work on what profiles keep, in podman's namespace (started by state)",
 		Hidden: true,
-		Args:   cobra.ExactArgs(1),
+		Args:   words(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return launch.ServeState(cmd.Context(), args[0], os.Environ(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
@@ -192,7 +192,7 @@ func newStateDuCmd(d *deps, o *trustOptions) *cobra.Command {
 		Use:     "du [PROFILE]",
 		Short:   "Say how much room it takes",
 		Example: "  lazaret state du",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    words(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := d.stateIn(*o)
 			if err != nil {
@@ -242,7 +242,7 @@ func newStateResetCmd(d *deps, o *trustOptions) *cobra.Command {
 		Long: `Reset removes what a profile keeps in its persistent directories, or in those
 that are named. It asks. Volumes, the workspace and the image stay.`,
 		Example: "  lazaret state reset claude /usr/local\n  lazaret state reset --yes claude",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    words(1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := d.stateIn(*o)
 			if err != nil {

@@ -24,7 +24,7 @@ directories of a profile, compared with the image that they were last used on.
 "hides" marks a file that stands before one which the image has changed since
 the file was made: the image's correction to it does not arrive.`,
 		Example: "  lazaret state diff claude\n  lazaret state diff claude /usr/local",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    words(1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := d.stateIn(*o)
 			if err != nil {

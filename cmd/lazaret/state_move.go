@@ -22,7 +22,7 @@ func newStateExportCmd(d *deps, o *trustOptions) *cobra.Command {
 archive, which must not be there yet. It holds logins and whatever else an agent
 was given: it is readable for you only.`,
 		Example: "  lazaret state export claude claude.tar",
-		Args:    cobra.ExactArgs(2),
+		Args:    words(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := d.stateIn(*o)
 			if err != nil {
@@ -80,7 +80,7 @@ func newStateImportCmd(d *deps, o *trustOptions) *cobra.Command {
 export". The profile must keep nothing yet. What is in the archive is what the
 next sandbox runs: take in only what you trust. The first launch after it asks.`,
 		Example: "  lazaret state import claude claude.tar",
-		Args:    cobra.ExactArgs(2),
+		Args:    words(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := d.stateIn(*o)
 			if err != nil {

@@ -73,7 +73,7 @@ func (d *deps) openLock(o trustOptions) (lockFile, error) {
 	if errors.Is(err, fs.ErrNotExist) && o.lock == "" && !d.configured() {
 		err = hinted{
 			fmt.Errorf("there is neither a %s nor a lock here", lock.WorkspacePath),
-			`run "lazaret init" to write a ` + lock.WorkspacePath + `, then "lazaret lock"`,
+			d.toBegin(`run "lazaret init" to write a ` + lock.WorkspacePath + `, then "lazaret lock"`),
 		}
 	}
 	return lockFile{path, shown, o.lock, file, data}, err

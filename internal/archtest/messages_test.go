@@ -51,6 +51,10 @@ func checkMessages(s source) (bad []string) {
 			bad = append(bad, fmt.Sprintf("%s: %s", s.at(at.Pos()), fmt.Sprintf(format, args...)))
 		}
 		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok && command && x.Name == "cobra" && strings.HasSuffix(n.Sel.Name, "Args") && n.Sel.Name != "PositionalArgs" {
+				say(n, "cobra.%s speaks for itself, and without a next step: say it with words or noArgs", n.Sel.Name)
+			}
 		case *ast.CallExpr:
 			name := callee(n)
 			if i, ok := makers[name]; ok && i < len(n.Args) {
@@ -190,6 +194,7 @@ func TestMessageRulesCatch(t *testing.T) {
 		{"launch", `&RefusedError{"x", ""}`, `RefusedError without a next step`},
 		{"cmd/lazaret", `errors.New("there is none")`, `"there is none" has no next step`},
 		{"cmd/lazaret", `hinted{errors.New("x"), ""}`, `hinted without a next step`},
+		{"cmd/lazaret", `cobra.ExactArgs(2)`, `cobra.ExactArgs speaks for itself`},
 		{"cmd/lazaret", `hinted{errors.New("x" + "y."), "do"}`, `"xy." ends like a sentence`},
 
 		{"image", `errors.New("XDG_RUNTIME_DIR is not set")`, ""},

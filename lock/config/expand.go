@@ -87,7 +87,7 @@ func checkTokens(rest string) error {
 		return errorf("", "%s stands for an absolute path and can only come first", token)
 	}
 	hint := "the tokens are " + strings.Join(known, ", ")
-	if near := nearest(token, known); near != "" {
+	if near := Nearest(token, known); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	return errorf(hint, "unknown token %s", quote(token))

@@ -90,7 +90,7 @@ func unknown(k string, s *spec) error {
 	if schema().keys["profiles"].each.keys[k] != nil {
 		return errorf("it belongs in [profiles.NAME]", "unknown key here")
 	}
-	if near := nearest(k, known); near != "" {
+	if near := Nearest(k, known); near != "" {
 		return errorf("did you mean "+near+"?", "unknown key")
 	}
 	return errorf("the keys here are "+strings.Join(known, ", "), "unknown key")

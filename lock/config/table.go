@@ -77,7 +77,7 @@ func oneOf(t table, name string, words []string) string {
 			return s, nil
 		}
 		hint := "write one of " + strings.Join(words, ", ")
-		if near := nearest(s, words); near != "" {
+		if near := Nearest(s, words); near != "" {
 			hint = "did you mean " + near + "?"
 		}
 		return "", errorf(hint, "%s is not one of %s", quote(s), strings.Join(words, ", "))

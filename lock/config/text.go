@@ -71,9 +71,9 @@ func quote(s string) string {
 	return `"` + Show(strings.ReplaceAll(s, `"`, `\"`)) + `"`
 }
 
-// nearest gives the known word closest to s by edit distance, or "" where
+// Nearest gives the known word closest to s by edit distance, or "" where
 // nothing is close enough to be what was meant.
-func nearest(s string, known []string) string {
+func Nearest(s string, known []string) string {
 	best, least := "", len(s)/3+2
 	for _, k := range known {
 		if d := distance(strings.ToLower(s), k); d < least && d < len(k) {
