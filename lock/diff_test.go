@@ -268,7 +268,7 @@ func TestDiffWords(t *testing.T) {
 		{"denied no more", claude(func(p *Profile) { p.Network.Deny = p.Network.Deny[1:] }), []string{"! - never reaches 10.0.0.0/8"}},
 		{"always denied no more", claude(func(p *Profile) { p.Network.AlwaysDeny = p.Network.AlwaysDeny[1:] }),
 			[]string{"! - never reaches 0.0.0.0/8 unless a narrower range is allowed"}},
-		{"writeback", claude(func(p *Profile) { p.Git.Mode = "writeback" }), []string{"! ~ git quarantine → writeback"}},
+		{"writeback", claude(func(p *Profile) { p.Git.Mode = "writeback" }), []string{"! ~ git quarantine → writeback (your repository's own objects and branches)"}},
 		{"runtime", claude(func(p *Profile) { p.Runtime = []string{"crun"} }), []string{"! ~ runs under runsc host-uds=open → crun"}},
 		{"auto approve", claude(func(p *Profile) {
 			p.Escalation.AutoApprove = append(p.Escalation.AutoApprove, []string{"ls", "a b"})

@@ -16,7 +16,11 @@ func (d *diff) sentence(a atom) string {
 	if a.at("profiles", "*", "command") {
 		value = strings.ReplaceAll(value, nothing, "(the image's own command)")
 	}
-	return a.say(value)
+	said := a.say(value)
+	if g := a.gloss(); g != "" {
+		said += " (" + strings.ReplaceAll(g, "{}", word(a.path[1])) + ")"
+	}
+	return said
 }
 
 // nothing stands for an empty list. No word of a list shows like it.
