@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lazaret/internal/step"
+	"lazaret/lock/config"
 )
 
 // Files of a run directory, $XDG_RUNTIME_DIR/lazaret/ID/.
@@ -78,6 +79,21 @@ func runsDir(runtimeDir string) (string, error) {
 		return "", fmt.Errorf("making the run directory: %w", err)
 	}
 	return dir, nil
+}
+
+// runRoom is what a launch needs to be free where the records lie, in bytes: it,
+// podman and the runtime keep about half of that there. With less, whichever comes
+// to the end first says so in its own words, or does not.
+const runRoom = 128 << 10
+
+// roomIn refuses to launch where the runtime directory is as good as full.
+func roomIn(runtimeDir string) error {
+	free, err := freeBytes(runtimeDir)
+	if err == nil && free < runRoom {
+		return lacks("runtime-space", "make room there, then run it again; \"du -xh "+config.Show(runtimeDir)+"\" shows what fills it",
+			"%s is full: %d KiB are free, and a launch keeps up to %d KiB there", config.Show(runtimeDir), free>>10, runRoom>>10)
+	}
+	return nil
 }
 
 // claim is a run's directory with its lock held.

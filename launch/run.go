@@ -65,6 +65,9 @@ func (p *Plan) Run(ctx context.Context, io IO) (status int, err error) {
 	if err := p.vouched(); err != nil {
 		return 0, err
 	}
+	if err := roomIn(p.Host.RuntimeDir); err != nil {
+		return 0, err
+	}
 	c, err := newClaim(p.Host.RuntimeDir, p.Record)
 	if err != nil {
 		return 0, err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -213,6 +214,56 @@ func TestFaultFullDisk(t *testing.T) {
 			}
 		})
 	}
+	t.Run("XDG_RUNTIME_DIR", func(t *testing.T) { fullRuntimeDir(t, small) })
+}
+
+// fullRuntimeDir has the records, the sockets and what podman and the runtime keep
+// of running containers on a disk with less and less room. A launch works, or says
+// in two lines which directory is full; nothing is left of it either way.
+func fullRuntimeDir(t *testing.T, small string) {
+	home, dir, filler := t.TempDir(), filepath.Join(small, "run"), filepath.Join(small, "filler")
+	conf := filepath.Join(home, ".config/containers")
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.MkdirAll(conf, 0o700), os.WriteFile(filepath.Join(conf, "storage.conf"), []byte("[storage]\ndriver = \"overlay\"\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	// A storage of its own: podman keeps one for each runtime directory.
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	t.Cleanup(func() {
+		os.Remove(filler)
+		exec.Command("podman", "unshare", "rm", "-rf", filepath.Join(home, ".local/share/containers")).Run()
+		exec.Command("podman", "system", "migrate").Run()
+		os.RemoveAll(dir)
+	})
+	s := newSandboxed(t)
+	before := s.host()
+	works := 0
+	for _, room := range []int64{0, 4, 16, 64, 124, 256, 512} {
+		fill(t, filler)
+		if fi, err := os.Stat(filler); err != nil || os.Truncate(filler, fi.Size()-room<<10) != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			c, out := s.cmd(nil, "launch", "shell", "--", "true")
+			err := c.Run()
+			switch lines := strings.Split(strings.TrimSpace(out.String()), "\n"); {
+			case err == nil:
+				works++
+			case len(lines) != 2 || !strings.HasPrefix(lines[0], "lazaret: error: "+dir+" is full") || !strings.HasPrefix(lines[1], "lazaret: hint: ") || room >= 256:
+				t.Errorf("with %d KiB: %v\n%s", room, err, out)
+			}
+			if diff := s.settled(before); diff != "" {
+				t.Errorf("with %d KiB: the host is not as it was\n%s", room, diff)
+			}
+		}
+		if err := os.Remove(filler); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if works != 4 {
+		t.Errorf("%d launches found room, want 4", works)
+	}
+	s.must("launch", "shell", "--", "true")
 }
 
 // fill writes until there is no space.
