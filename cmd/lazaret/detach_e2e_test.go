@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -264,4 +265,83 @@ func TestEndToEndDetachFails(t *testing.T) {
 	if diff := s.settled(before); diff != "" {
 		t.Errorf("the host is not as it was\n%s", diff)
 	}
+}
+
+// TestEndToEndDetachPrompt: what a detached sandbox asks waits until somebody is
+// there, and again when they leave without an answer.
+func TestEndToEndDetachPrompt(t *testing.T) {
+	needE2E(t)
+	layout := os.Getenv("LAZARET_DEBIAN")
+	s := newSandboxedWith(t, func(data string) string {
+		return strings.Replace(fmt.Sprintf(promptConfig, data, layout), `"20s"`, `"10m"`, 1)
+	}, "--platform", "linux/amd64")
+	s.t.Cleanup(func() {
+		c, _ := s.cmd(nil, "stop", "--all")
+		c.Run()
+	})
+	before := s.host()
+	d := newDesktop(t, s)
+	d.open("one")
+	id := strings.TrimSpace(runID.FindString(s.must("launch", "--detach", "shell")))
+	d.line("one", "lazaret attach")
+	d.wait("one", `#$`)
+	d.line("one", `PS1='box# '; while sleep 0.1; do if mv /workspace/ask /workspace/asking 2>/dev/null; then sh /workspace/asking >/workspace/answer 2>&1; echo "status $?" >>/workspace/answer; touch /workspace/answered; fi; done & sleep 0.5; clear`)
+	d.wait("one", `^box#$`)
+	leave := func() {
+		d.keys("one", "C-p", "C-q")
+		d.wait("one", `(?s)note: left shell.*host\$$`)
+		d.line("one", "clear")
+		d.wait("one", `^host\$$`)
+	}
+	leave()
+
+	d.put("lazaret-escalate --reason 'to see' -- printf 'hello %s' host")
+	s.pending(1)
+	said := filepath.Join(filepath.Dir(s.ws), "state/lazaret/detached", id+".log")
+	if b, err := os.ReadFile(said); err != nil || !strings.Contains(string(b), `"lazaret approve `+id+`" shows it`) {
+		t.Errorf("its lazaret said %q, %v", b, err)
+	}
+	d.line("one", "lazaret attach")
+	d.wait("one", `(?s)to see.*\[A\] approve and run`)
+	leave()
+	s.pending(1)
+	d.unanswered()
+	d.line("one", "lazaret attach")
+	d.wait("one", `(?s)to see.*\[A\] approve and run`)
+	d.press("one", "a")
+	if got := d.answered(); got != "hello hoststatus 0\n" {
+		t.Errorf("approved: %q", got)
+	}
+	d.wait("one", `^box#$`)
+	leave()
+
+	d.put("lazaret-escalate -- printf again")
+	s.pending(1)
+	d.line("one", "lazaret approve")
+	d.wait("one", `\[A\] approve and run`)
+	d.press("one", "a")
+	if got := d.answered(); got != "againstatus 0\n" {
+		t.Errorf("approved elsewhere: %q", got)
+	}
+	d.wait("one", `host\$$`)
+	for _, f := range []string{"ask", "asking", "answer", "answered", ".ask"} {
+		os.Remove(filepath.Join(s.ws, f))
+	}
+	s.must("stop")
+	s.forget()
+	if diff := s.settled(before); diff != "" {
+		t.Errorf("the host is not as it was\n%s", diff)
+	}
+}
+
+// pending waits until so many requests wait.
+func (s *sandboxed) pending(n int) {
+	s.t.Helper()
+	for range 200 {
+		if strings.Contains(s.must("ps", "--json"), fmt.Sprintf(`"pending":%d`, n)) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	s.t.Fatalf("%d requests do not wait:\n%s", n, s.must("ps"))
 }

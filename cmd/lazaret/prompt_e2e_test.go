@@ -114,6 +114,13 @@ command = ["bash", "--norc"]
 // asks has the sandbox run a script, which asks, beside whatever it runs.
 func (d *desktop) asks(window, script string) {
 	d.t.Helper()
+	d.put(script)
+	d.wait(window, `asks`)
+}
+
+// put has the sandbox run a script.
+func (d *desktop) put(script string) {
+	d.t.Helper()
 	os.Remove(filepath.Join(d.s.ws, "answered"))
 	tmp := filepath.Join(d.s.ws, ".ask")
 	if err := os.WriteFile(tmp, []byte(script+"\n"), 0o644); err != nil {
@@ -122,7 +129,6 @@ func (d *desktop) asks(window, script string) {
 	if err := os.Rename(tmp, filepath.Join(d.s.ws, "ask")); err != nil {
 		d.t.Fatal(err)
 	}
-	d.wait(window, `asks`)
 }
 
 // answered is what the script that asked printed, and its status.
