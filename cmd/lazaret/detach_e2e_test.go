@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -31,13 +30,16 @@ func (s *sandboxed) forget() {
 
 var runID = regexp.MustCompile(`(?m)^[0-9a-f]{12}$`)
 
-// supervisor is the process of a detached lazaret.
+// supervisor is the process of the only lazaret that runs: its helper's parent.
 func (s *sandboxed) supervisor() int {
 	s.t.Helper()
-	out, err := exec.Command("pgrep", "-u", strconv.Itoa(os.Getuid()), "-f", "launch --"+backgroundFlag+"=").Output()
-	pid, aerr := strconv.Atoi(strings.TrimSpace(string(out)))
-	if err != nil || aerr != nil {
-		s.t.Fatalf("the detached lazaret is not to be found: %q", out)
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.helper()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(string(regexp.MustCompile(`PPid:\s+([0-9]+)`).FindSubmatch(b)[1]))
+	if err != nil || pid <= 1 {
+		s.t.Fatalf("the helper's parent is %d, %v", pid, err)
 	}
 	return pid
 }
@@ -58,6 +60,9 @@ func TestEndToEndDetach(t *testing.T) {
 		t.Fatalf("no id:\n%s", shown)
 	}
 	pid := s.supervisor()
+	if words := s.must("__complete", "attach", ""); !strings.Contains(words, "shell\n"+id+"\tshell in ") {
+		t.Errorf("completed:\n%s", words)
+	}
 	d.tmux("kill-window", "-t", "launch") // hangs up
 	syscall.Kill(pid, syscall.SIGHUP)
 
@@ -88,13 +93,14 @@ func TestEndToEndDetach(t *testing.T) {
 	d.wait("two", `20 70\n/workspace #$`)
 	d.line("one", "clear; lazaret attach --take")
 	d.wait("one", `(?s)20 70.*/workspace #$`)
-	d.wait("two", `(?s)note: process \d+ on /dev/pts/\d+ has attached to shell.*host\$$`)
+	taken := d.wait("two", `(?s)note: process \d+ on /dev/pts/\d+ has attached to shell.*host\$$`)
 
 	// A viewer that is killed leaves the terminal as it was, and the sandbox.
-	kill := exec.Command("pkill", "-KILL", "-u", strconv.Itoa(os.Getuid()), "-f", "lazaret attach --take$")
-	if out, err := kill.CombinedOutput(); err != nil {
-		t.Fatalf("%v %s", err, out)
+	viewer, err := strconv.Atoi(regexp.MustCompile(`note: process (\d+) on`).FindStringSubmatch(taken)[1])
+	if err != nil {
+		t.Fatal(err)
 	}
+	syscall.Kill(viewer, syscall.SIGKILL)
 	d.wait("one", `(?s)Killed.*host\$$`)
 	d.line("one", "clear; stty -a | grep -ow -e '-*icanon' -e '-*echo'")
 	d.wait("one", `(?s)^icanon\necho\nhost\$$`)

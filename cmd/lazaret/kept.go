@@ -131,10 +131,15 @@ func (k *keptRun) end(status int, screen []string) {
 	k.write() // where there is no room for it, there is nobody to tell either
 }
 
-// drop keeps nothing: whoever launched it was told.
-func (k *keptRun) drop() {
+// close lets go of the log, as the end of this process does.
+func (k *keptRun) close() {
 	debug.SetCrashOutput(nil, debug.CrashOptions{})
 	k.log.Close()
+}
+
+// drop keeps nothing: whoever launched it was told.
+func (k *keptRun) drop() {
+	k.close()
 	os.Remove(k.log.Name())
 	os.Remove(k.json)
 }

@@ -65,6 +65,12 @@ func NewVirtual(cols, rows int, o Options) (*Virtual, error) {
 		pts.Close()
 		return nil, fmt.Errorf("opening a pty: %w", err)
 	}
+	// It reads UTF-8, whatever the locale here: a viewer that does not leaves out
+	// what it cannot show.
+	if t, err := unix.IoctlGetTermios(int(pts.Fd()), unix.TCGETS); err == nil {
+		t.Iflag |= unix.IUTF8
+		unix.IoctlSetTermios(int(pts.Fd()), unix.TCSETS, t)
+	}
 	v := &Virtual{
 		ptmx: ptmx, pts: pts, ended: make(chan struct{}), changed: make(chan struct{}),
 		main: newModel(cols, rows), alt: newModel(cols, rows),
