@@ -23,11 +23,11 @@ import (
 )
 
 func newDoctorCmd(d *deps) *cobra.Command {
-	var o launchOptions
-	var asJSON bool
+	var o attackOptions
+	var asJSON, attack bool
 	cmd := &cobra.Command{
 		Use:   "doctor [flags] [PROFILE]",
-		Short: "Check this machine, or prove what a profile's sandbox can reach",
+		Short: "Check this machine, or prove what a profile's sandbox withstands",
 		Long: `Doctor alone looks at everything that launching needs of this machine, says what
 it found and what to do, and starts a sandbox of lazaret's own to see whether one
 really runs. It exits with 1 where launching cannot work.
@@ -38,10 +38,20 @@ what it allows works. It connects to the names that the profile allows, and to
 one address of each allowed range. It exits with 1 where something is not as the
 lock has it.
 
+With --attack, it plays a hostile agent: it starts the profile's sandbox in a
+workspace made for it, beside the state it keeps, and tries everything of
+lazaret's catalogue of attacks. Nothing of yours is in there, no command of this
+machine is run, nothing is sent anywhere else. PASS is an attack that was tried
+and withstood, FAIL one that succeeded; what could not be tried is said so. With
+--plain, the same is tried against "podman run" with the same mounts. It exits
+with 1 where an attack succeeded.
+
 Like launch, it undoes everything it did to this machine.`,
 		Example: `  lazaret doctor
   lazaret doctor --json
-  lazaret doctor shell`,
+  lazaret doctor shell
+  lazaret doctor --attack shell
+  lazaret doctor --attack --plain --only network,git shell`,
 		ValidArgsFunction: d.completeProfile,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -50,8 +60,13 @@ Like launch, it undoes everything it did to this machine.`,
 			if len(args) == 1 {
 				o.profile = args[0]
 			}
-			if len(args) == 1 && asJSON {
-				return usage("--json is for what is said of this machine, without a profile")
+			switch {
+			case len(args) == 1 && asJSON && !attack:
+				return usage("--json is for what is said of this machine, without a profile, and for --attack")
+			case attack && len(args) == 0:
+				return usage("which profile? lazaret doctor --attack PROFILE")
+			case !attack && (o.plain || len(o.only) > 0):
+				return usage("--plain and --only are for --attack")
 			}
 			return nil
 		},
@@ -59,10 +74,17 @@ Like launch, it undoes everything it did to this machine.`,
 			if len(args) == 0 {
 				return examineHost(cmd, d, asJSON)
 			}
-			return runDoctor(cmd, d, o)
+			if attack {
+				o.json = asJSON
+				return runAttacks(cmd, d, o)
+			}
+			return runDoctor(cmd, d, o.launchOptions)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array of what was found of this machine")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array of what was found")
+	cmd.Flags().BoolVar(&attack, "attack", false, "attack the profile's sandbox, in a workspace made for it")
+	cmd.Flags().BoolVar(&o.plain, "plain", false, "with --attack: attack plain podman too, with the same mounts")
+	cmd.Flags().StringSliceVar(&o.only, "only", nil, "with --attack: these `attacks` or areas only")
 	cmd.Flags().BoolVar(&o.user, "user", false, "use your own lock although a parent directory has a config")
 	cmd.Flags().StringVar(&o.lock, "lock", "", "the lock `file`, in place of lazaret.lock")
 	return cmd

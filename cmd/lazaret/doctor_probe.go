@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -92,6 +93,14 @@ func probe(ctx context.Context, what, arg string) string {
 			}
 		}
 		return probeWorks
+	case "unix": // a socket
+		return found(probeSocket(ctx, arg, ""))
+	case "say": // a socket, a blank, and what to say there
+		path, text, _ := strings.Cut(arg, " ")
+		if err := probeSocket(ctx, path, text+"\n"); err != nil {
+			return probeNoAnswer + ": " + err.Error()
+		}
+		return probeWorks
 	case "raw":
 		for _, s := range [][3]int{{unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_RAW}, {unix.AF_PACKET, unix.SOCK_RAW, 0}} {
 			if fd, err := unix.Socket(s[0], s[1], s[2]); err == nil {
@@ -102,6 +111,23 @@ func probe(ctx context.Context, what, arg string) string {
 		return probeRefused
 	}
 	return "what?"
+}
+
+// probeSocket says something at a socket. Only an answer counts.
+func probeSocket(ctx context.Context, path, text string) error {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "unix", path)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	deadline, _ := ctx.Deadline()
+	c.SetDeadline(deadline)
+	if _, err := io.WriteString(c, text); err != nil {
+		return err
+	}
+	_, err = c.Read(make([]byte, 1))
+	return err
 }
 
 func found(err error) string {

@@ -103,6 +103,11 @@ func newSandboxed(t *testing.T) *sandboxed { return newSandboxedWith(t, shellCon
 // newSandboxedWith makes a workspace with a profile called shell, from the
 // config for a data directory.
 func newSandboxedWith(t *testing.T, config func(data string) string, lock ...string) *sandboxed {
+	return newSandboxedIn(t, config, func(string) {}, lock...)
+}
+
+// newSandboxedIn is newSandboxedWith for a workspace with more in it.
+func newSandboxedIn(t *testing.T, config func(data string) string, furnish func(ws string), lock ...string) *sandboxed {
 	dir := t.TempDir()
 	t.Cleanup(func() { exec.Command("podman", "unshare", "rm", "-rf", filepath.Join(dir, "data")).Run() })
 	s := &sandboxed{t: t, ws: filepath.Join(dir, "ws")}
@@ -121,6 +126,7 @@ func newSandboxedWith(t *testing.T, config func(data string) string, lock ...str
 	if err := os.WriteFile(filepath.Join(s.ws, "lazaret.toml"), []byte(config(filepath.Join(dir, "data"))), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	furnish(s.ws)
 	s.must(append([]string{"lock"}, lock...)...)
 	s.must("trust", "--yes")
 	s.must("launch", "shell", "--", "true") // the image is there, the volume is made

@@ -65,14 +65,15 @@ func (s source) uses(visit func(pkg, name string, at token.Pos)) {
 }
 
 // load parses every Go file of the module below root, whatever it is built
-// for. Directories that the go command passes over are passed over here.
+// for. Directories that the go command passes over are passed over here, but for
+// the packages in the testdata at the top.
 func load(root fs.FS) ([]source, error) {
 	var out []source
 	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
 		switch base := path.Base(name); {
 		case err != nil:
 			return err
-		case d.IsDir() && name != "." && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" || base == "bin"):
+		case d.IsDir() && name != "." && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" && name != "testdata" || base == "bin"):
 			return fs.SkipDir
 		case d.IsDir() || path.Ext(name) != ".go":
 			return nil

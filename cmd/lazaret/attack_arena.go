@@ -1,0 +1,257 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lazaret/launch"
+	"lazaret/lock"
+)
+
+// arena is a place of its own on this machine for attacks to happen in: a
+// workspace, canaries beside it, a state directory, listeners. Nothing that is
+// the person's is in it.
+type arena struct {
+	dir     string
+	ws      string
+	profile string
+	other   string // another profile, with the same rights
+	self    string // this program
+	uid     int
+	env     []string // of what is started in it
+	secret  string   // the value of each variable that the profile takes from the host
+	leak    string   // a value in the environment that no sandbox is to see
+	keep    keep     // what no attack may change
+	ro      []string // where the profile mounts something to be read
+	inside  []string // directories of the workspace that are mounted elsewhere too
+	ears    *ears
+	getenv  func(string) string
+}
+
+// otherProfile is a copy of the profile under a name of its own.
+const otherProfile = "attack-neighbour"
+
+func newArena(d *deps, f *lock.File, profile string, host launch.Host) (a *arena, err error) {
+	dir, err := os.MkdirTemp("", "lazaret-attack-")
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	a = &arena{dir: dir, ws: filepath.Join(dir, "workspace"), profile: profile, other: otherProfile, self: exe, uid: host.UID,
+		secret: "lazaret-canary-passed-" + randomHex(), leak: "lazaret-canary-kept-" + randomHex()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.remove())
+		}
+	}()
+	a.environment(d, f.Profiles[profile])
+	mine, err := a.lockFor(f, host)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.furnish(mine); err != nil {
+		return nil, err
+	}
+	if a.ears, err = listen(filepath.Join(a.ws, "host.sock")); err != nil {
+		return nil, err
+	}
+	a.keep = keep{root: a.dir}
+	return a, a.keep.begin()
+}
+
+func randomHex() string {
+	b := make([]byte, 8)
+	rand.Read(b)
+	return hex.EncodeToString(b)
+}
+
+// environment is the person's as far as podman needs it, with state of its own
+// and with canaries in it.
+func (a *arena) environment(d *deps, p lock.Profile) {
+	for _, k := range []string{"PATH", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "TERM", "LANG"} {
+		if v := d.env(k); v != "" {
+			a.env = append(a.env, k+"="+v)
+		}
+	}
+	a.env = append(a.env, "HOME="+d.home, "XDG_STATE_HOME="+filepath.Join(a.dir, "state"), "PODMAN_IGNORE_CGROUPSV1_WARNING=1")
+	for _, v := range p.Env {
+		if name, ok := strings.CutPrefix(v, "env:"); ok {
+			a.env = append(a.env, strings.TrimSuffix(name, "?")+"="+a.secret)
+		}
+	}
+	env := a.env
+	a.getenv = func(k string) string {
+		for _, kv := range env {
+			if v, ok := strings.CutPrefix(kv, k+"="); ok {
+				return v
+			}
+		}
+		return ""
+	}
+	a.env = slices.Clone(env)
+	a.env = append(a.env, "HTTPS_PROXY=http://user:"+a.leak+"@127.0.0.1:9", "AWS_SECRET_ACCESS_KEY="+a.leak)
+}
+
+// lockFor is the profile's lock with everything of the person's put aside: state
+// goes into the arena, volumes are other directories, commands that would run
+// unasked are asked about, and no port is taken.
+func (a *arena) lockFor(f *lock.File, host launch.Host) (*lock.File, error) {
+	mine := *f
+	mine.Storage.DataRoot = filepath.Join(a.dir, "data")
+	p := f.Profiles[a.profile]
+	p.Ports, p.Setup = nil, nil
+	p.Escalation.AutoApprove, p.Escalation.AutoApproveExact = nil, nil
+	p.Mounts = maps.Clone(p.Mounts)
+	n := 0
+	for _, target := range slices.Sorted(maps.Keys(p.Mounts)) {
+		m := p.Mounts[target]
+		if m.Kind != lock.KindBind || target == "/workspace" || strings.HasPrefix(target, "/workspace/lazaret.") {
+			continue
+		}
+		if strings.HasPrefix(m.Mode, "ro") {
+			a.ro = append(a.ro, target)
+		}
+		at := ""
+		switch rest, inside := strings.CutPrefix(m.From, "{workspace_dir}/"); {
+		case strings.HasPrefix(m.From, "{profile_dir}/"):
+			continue
+		case inside:
+			at = filepath.Join(a.ws, rest)
+			a.inside = append(a.inside, rest)
+		default:
+			at = filepath.Join(a.dir, "volumes", strconv.Itoa(n))
+			m.From = at
+			p.Mounts[target] = m
+			n++
+		}
+		if err := makeVolume(at, host.Sources[target]); err != nil {
+			return nil, err
+		}
+	}
+	mine.Profiles = map[string]lock.Profile{a.profile: p, a.other: p}
+	return &mine, nil
+}
+
+// makeVolume makes what a volume has for its source: a file where it is one.
+func makeVolume(at string, s launch.Source) error {
+	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+		return err
+	}
+	if s.Exists && !s.Dir {
+		return os.WriteFile(at, []byte("volume\n"), 0o600)
+	}
+	if err := os.MkdirAll(at, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(at, "volume"), []byte("volume\n"), 0o600)
+}
+
+// volumes makes the directories of a workspace that the profile mounts, where
+// nobody has made something there.
+func (a *arena) volumes(ws string) error {
+	for _, rest := range a.inside {
+		if _, err := os.Lstat(filepath.Join(ws, rest)); err == nil {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Join(ws, rest), 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// furnish makes the workspace: a project with a repository, and what lies beside
+// it.
+func (a *arena) furnish(f *lock.File) error {
+	files := map[string]string{
+		"workspace/lazaret.toml":          "# the project's own\n",
+		"workspace/lazaret.lock":          string(f.Format()),
+		"workspace/README":                "a project\n",
+		"workspace/src/main.c":            "int main(void) { return 0; }\n",
+		"workspace/.vscode/settings.json": "{}\n",
+		"workspace/Makefile":              "all:\n",
+		"outside/secret":                  "lazaret-canary-outside\n",
+		"outside/.ssh/authorized_keys":    "nobody\n",
+		"outside/repo/secret":             "lazaret-canary-repository\n",
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := writeBelow(a.dir, name, []byte(files[name]), 0o644); err != nil {
+			return err
+		}
+	}
+	if err := makeRepository(filepath.Join(a.ws, ".git"), map[string]string{"README": files["workspace/README"]}); err != nil {
+		return err
+	}
+	if err := makeRepository(filepath.Join(a.dir, "outside/repo/.git"), map[string]string{"secret": files["outside/repo/secret"]}); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(a.ws, harnessDir), 0o755); err != nil {
+		return err
+	}
+	return copyFile(a.self, filepath.Join(a.ws, harnessDir, "lazaret"), 0o755)
+}
+
+// harnessDir is where the scripts lie, in the workspace.
+const harnessDir = ".attack"
+
+func writeBelow(dir, name string, data []byte, mode fs.FileMode) error {
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, mode)
+}
+
+func copyFile(from, to string, mode fs.FileMode) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	_, err = io.Copy(out, in)
+	return err
+}
+
+// remove takes everything away. What attacks left unreadable is made readable
+// first; a link is never followed.
+func (a *arena) remove() error {
+	if a.ears != nil {
+		a.ears.close()
+	}
+	root, err := os.OpenRoot(a.dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() && path != "." {
+			root.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	if err := os.RemoveAll(a.dir); err != nil {
+		return hinted{fmt.Errorf("removing what the attacks left: %w", err), "podman unshare rm -rf " + a.dir}
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// keep is what no attack may change: what lies beside the workspace, and what
+// of the workspace programs of this machine obey. It remembers all of it, so
+// that after an attack that did, the next one finds it as it was.
+type keep struct {
+	root     string
+	first    map[string]keptFile
+	patience time.Duration // how long a passing state (a lock file of git's) may last
+}
+
+type keptFile struct {
+	mode fs.FileMode
+	text string // a file's, or where a link leads
+}
+
+// keepMax bounds what is read of one file.
+const keepMax = 4 << 20
+
+func (k *keep) begin() (err error) {
+	k.first, err = k.look()
+	return err
+}
+
+// ours tells of a path below the root whether anything there is to stay as it is,
+// which is so of everything but: the work tree, the harness's own, what the
+// sandbox keeps, objects, and branches of the sandbox's own.
+func (k *keep) ours(path string) bool {
+	if top, _, _ := strings.Cut(path, "/"); top != "workspace" {
+		return !slices.Contains([]string{"data", "state", "volumes", "plain"}, top)
+	}
+	in, ok := strings.CutPrefix(path, "workspace/")
+	if !ok {
+		return false
+	}
+	if git, ok := strings.CutPrefix(in, ".git/"); ok {
+		for _, free := range []string{"objects", "refs/heads/lazaret", "refs/lazaret", "logs/refs/heads/lazaret", "logs/refs/lazaret"} {
+			if git == free || strings.HasPrefix(git, free+"/") {
+				return git == "objects/info/alternates"
+			}
+		}
+		return true
+	}
+	for _, own := range []string{".git", ".vscode", ".idea", "lazaret.toml", "lazaret.lock"} {
+		if in == own || strings.HasPrefix(in, own+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// look reads everything. Empty directories count for nothing: lazaret makes some
+// to have something to cover.
+func (k *keep) look() (map[string]keptFile, error) {
+	out := map[string]keptFile{}
+	root, err := os.OpenRoot(k.root)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || path == ".":
+			return nil // gone meanwhile, or closed to us: said by its absence
+		case d.IsDir() && (path == "workspace" || k.below(path)):
+			return nil
+		case d.IsDir():
+			return fs.SkipDir
+		case !k.ours(path):
+			return nil
+		}
+		fi, err := root.Lstat(path)
+		if err != nil {
+			return nil
+		}
+		e := keptFile{mode: fi.Mode()}
+		switch {
+		case fi.Mode().Type() == fs.ModeSymlink:
+			e.text, _ = root.Readlink(path)
+		case fi.Mode().IsRegular() && fi.Size() <= keepMax:
+			b, _ := root.ReadFile(path)
+			e.text = string(b)
+		}
+		out[path] = e
+		return nil
+	})
+	return out, err
+}
+
+// below tells whether a directory can hold anything that is to stay.
+func (k *keep) below(dir string) bool {
+	return k.ours(dir) || dir == "workspace/.git/objects" || dir == "workspace/.git/objects/info"
+}
+
+// changed says what is not as it was, and puts it back.
+func (k *keep) changed() []string {
+	var now map[string]keptFile
+	var diff []string
+	for end := time.Now().Add(k.patience); ; time.Sleep(100 * time.Millisecond) {
+		var err error
+		if now, err = k.look(); err != nil {
+			return []string{err.Error()}
+		}
+		if diff = k.diff(now); len(diff) == 0 {
+			return nil
+		}
+		if time.Now().After(end) {
+			break
+		}
+	}
+	if err := k.restore(now); err != nil {
+		diff = append(diff, "and could not be put back: "+err.Error())
+	}
+	return diff
+}
+
+func (k *keep) diff(now map[string]keptFile) (out []string) {
+	for _, path := range slices.Sorted(maps.Keys(k.first)) {
+		if n, ok := now[path]; !ok {
+			out = append(out, path+" is gone")
+		} else if n != k.first[path] {
+			out = append(out, path+" is changed")
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(now)) {
+		if _, ok := k.first[path]; !ok {
+			out = append(out, path+" is new")
+		}
+	}
+	if len(out) > 5 {
+		out = append(out[:5], fmt.Sprintf("and %d more", len(out)-5))
+	}
+	return out
+}
+
+// restore puts back what was there. A directory that has become a link is
+// replaced: nothing is written by way of it.
+func (k *keep) restore(now map[string]keptFile) error {
+	root, err := os.OpenRoot(k.root)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	var errs []error
+	for path := range now {
+		if now[path] != k.first[path] {
+			errs = append(errs, root.RemoveAll(path))
+		}
+	}
+	for path, e := range k.first {
+		if now[path] == e {
+			continue
+		}
+		for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
+			if fi, err := root.Lstat(dir); err == nil && !fi.IsDir() {
+				errs = append(errs, root.Remove(dir))
+			}
+		}
+		errs = append(errs, root.MkdirAll(filepath.Dir(path), 0o755))
+		if e.mode.Type() == fs.ModeSymlink {
+			errs = append(errs, root.Symlink(e.text, path))
+		} else {
+			errs = append(errs, root.WriteFile(path, []byte(e.text), e.mode.Perm()))
+		}
+	}
+	return errors.Join(errs...)
+}

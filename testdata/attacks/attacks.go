@@ -1,0 +1,172 @@
+// Package attacks is the catalogue of what an agent, an image or a repository
+// may try against a sandbox: data, one file an area, and what it takes to read
+// it. It runs nothing; "lazaret doctor --attack" does.
+package attacks
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+//go:embed *.toml
+var files embed.FS
+
+// Attack is one entry of the catalogue. It is tried by its steps, or carried by
+// a test that needs a world of its own (an image, an internet, a terminal).
+type Attack struct {
+	Area string `toml:"-"` // the file's name
+	ID   string `toml:"id"`
+	Goal string `toml:"goal"` // what the attacker wants, in one sentence
+
+	// Steps are a shell script, run by the agent in /workspace. It ends by
+	// calling won, held or cannot (see Prelude): without one of these the attack
+	// was not tried, whatever its status.
+	Steps string   `toml:"steps"`
+	Needs []string `toml:"needs"` // programs beyond a POSIX shell and coreutils
+	// Terminal has the steps run at a terminal, the harness's own; what matches
+	// Leaks must not arrive there.
+	Terminal bool   `toml:"terminal"`
+	Leaks    string `toml:"leaks"`
+	// Later is a script of the next sandbox: that of the same profile, of
+	// another one where Other is set, or of the directory Repo below the
+	// workspace, which a person agreed to launch in.
+	Later string `toml:"later"`
+	Other bool   `toml:"other"`
+	Repo  string `toml:"repo"`
+	// Unagreed has the person launch in Repo without having agreed.
+	Unagreed bool `toml:"unagreed"`
+	// Swapped are files that come to be in Repo after the person has agreed, with
+	// {ARENA} for the harness's directory.
+	Swapped map[string]string `toml:"swapped"`
+	// Refused is a regular expression: what lazaret says when it refuses such a
+	// launch for this, and not for something else.
+	Refused string `toml:"refused"`
+	// Host is what another user of the machine, or the person, does meanwhile: a
+	// check of the harness, by name.
+	Host string `toml:"host"`
+	// Test carries the attack in place of Steps.
+	Test string `toml:"test"`
+
+	Won   string   `toml:"won"`   // what shows that it succeeded
+	Where []string `toml:"where"` // what withstands it: FILE:FUNCTION
+	Cases []string `toml:"cases"` // what it stems from: H1 …, or a public report
+	Plain string   `toml:"plain"` // how plain podman does: Succeeds, Holds or Untried
+	Why   string   `toml:"why"`   // why, where plain podman is not shown to fall
+	// Control is what shows it succeeding without the protection, where plain
+	// podman does not: a test, or podman with more flags ("podman run …", with
+	// {ARENA} for the harness's directory).
+	Control string `toml:"control"`
+	Known   string `toml:"known"` // it succeeds: what that means, and what the person can do
+}
+
+// How plain podman does.
+const (
+	Succeeds = "succeeds"
+	Holds    = "holds"
+	Untried  = "not tried"
+)
+
+// Prelude comes before every script.
+const Prelude = `won() { printf '\nwon: %s\n' "$*"; exit 0; }
+held() { printf '\nheld: %s\n' "$*"; exit 0; }
+cannot() { printf '\ncannot: %s\n' "$*"; exit 0; }
+`
+
+// Script is a script as the sandbox gets it, with facts for it to know.
+func (a Attack) Script(facts, text string) string {
+	var b strings.Builder
+	b.WriteString(Prelude + facts)
+	for _, n := range a.Needs {
+		fmt.Fprintf(&b, "command -v %s >/dev/null 2>&1 || cannot 'the image has no %s'\n", n, n)
+	}
+	return b.String() + text
+}
+
+// Loose gives the flags for podman of an attack's control, if that is its kind.
+func (a Attack) Loose() (flags string, ok bool) { return strings.CutPrefix(a.Control, "podman run ") }
+
+// Runnable tells whether the attack is tried by a script or a check, and not by a
+// test.
+func (a Attack) Runnable() bool { return a.Test == "" }
+
+// Load reads the catalogue: in the order of the files' names, and in each as it
+// stands there.
+func Load() ([]Attack, error) { return load(files) }
+
+func load(in fs.FS) ([]Attack, error) {
+	names, err := fs.Glob(in, "*.toml")
+	if err != nil {
+		return nil, err
+	}
+	var all []Attack
+	seen := map[string]bool{}
+	for _, name := range names {
+		var file struct {
+			Attack []Attack `toml:"attack"`
+		}
+		data, err := fs.ReadFile(in, name)
+		if err != nil {
+			return nil, err
+		}
+		meta, err := toml.Decode(string(data), &file)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", name, err)
+		}
+		if u := meta.Undecoded(); len(u) > 0 {
+			return nil, fmt.Errorf("reading %s: unknown key %s", name, u[0])
+		}
+		for _, a := range file.Attack {
+			a.Area = strings.TrimSuffix(path.Base(name), ".toml")
+			if err := a.check(); err != nil {
+				return nil, fmt.Errorf("%s: attack %q: %w", name, a.ID, err)
+			}
+			if seen[a.ID] {
+				return nil, fmt.Errorf("%s: attack %q is there twice", name, a.ID)
+			}
+			seen[a.ID] = true
+			all = append(all, a)
+		}
+	}
+	return all, nil
+}
+
+var idPattern = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+
+func (a Attack) check() error {
+	kinds := 0
+	for _, s := range []string{a.Steps, a.Host, a.Test} {
+		if s != "" {
+			kinds++
+		}
+	}
+	_, badLeaks := regexp.Compile(a.Leaks)
+	_, badRefused := regexp.Compile(a.Refused)
+	switch {
+	case !idPattern.MatchString(a.ID) || !strings.HasPrefix(a.ID, a.Area+"-"):
+		return fmt.Errorf("its id is not %s-NAME", a.Area)
+	case a.Goal == "" || a.Won == "" || len(a.Where) == 0 || len(a.Cases) == 0:
+		return fmt.Errorf("goal, won, where and cases are all needed")
+	case kinds != 1:
+		return fmt.Errorf("one of steps, host and test is needed")
+	case a.Terminal != (a.Leaks != "") || badLeaks != nil:
+		return fmt.Errorf("terminal and leaks go together, and leaks is a regular expression")
+	case (a.Repo != "") != (a.Refused != "") || badRefused != nil:
+		return fmt.Errorf("repo and refused go together, and refused is a regular expression")
+	case (a.Later != "" || a.Terminal) && a.Steps == "":
+		return fmt.Errorf("later and terminal need steps")
+	case (a.Other || a.Repo != "") && a.Later == "" || a.Other && a.Repo != "" || (a.Unagreed || len(a.Swapped) > 0) && a.Repo == "":
+		return fmt.Errorf("other and repo say where later runs, and exclude one another")
+	case !slices.Contains([]string{Succeeds, Holds, Untried}, a.Plain):
+		return fmt.Errorf("plain is %q, %q or %q", Succeeds, Holds, Untried)
+	case a.Plain != Succeeds && a.Test == "" && (a.Why == "" || a.Control == ""):
+		return fmt.Errorf("where plain podman is not shown to fall, why and control are needed")
+	}
+	return nil
+}
