@@ -99,7 +99,10 @@ func Resolve(f *lock.File, profile string, h Host, o Options) (*Plan, error) {
 		return nil, err
 	}
 	// What podman makes in /run depends on what it finds in the image.
-	r.fixed = append(r.fixed, podman.Mount{Kind: "tmpfs", Target: "/run", Size: "16m"})
+	r.fixed = append(r.fixed, podman.Mount{Kind: "tmpfs", Target: "/run", Size: "16m"},
+		// Podman's own is a file system of the host's: its size is bounded, but not
+		// how many empty files it takes, in kernel memory that no process answers for.
+		podman.Mount{Kind: "tmpfs", Target: "/dev/shm", Size: "64m", Mode: "1777"})
 	r.base()
 	r.describe()
 	if err := r.network(); err != nil {

@@ -68,6 +68,17 @@ func runAttacks(cmd *cobra.Command, d *deps, o attackOptions) (err error) {
 	if err := d.agreed(cmd, locked, o.profile, host); err != nil {
 		return err
 	}
+	helpers, err := ownHelpers()
+	if err != nil {
+		return err
+	}
+	plan, err := launch.Resolve(locked.file, o.profile, host, launch.Options{ID: launch.NewID(), Started: time.Now(), Helpers: helpers, SkipSetup: true})
+	if err != nil {
+		return err
+	}
+	if err := d.agreedHelpers(cmd, plan); err != nil {
+		return err
+	}
 	// The arena's sandboxes find it where it is.
 	if err := d.pull(cmd, locked, o.profile); err != nil {
 		return fmt.Errorf("getting the image: %w", err)
@@ -81,7 +92,7 @@ func runAttacks(cmd *cobra.Command, d *deps, o attackOptions) (err error) {
 		if plain && !o.plain {
 			continue
 		}
-		trials, how, err := d.attackSide(ctx, locked, o.profile, host, plain, list, bar)
+		trials, how, err := d.attackSide(ctx, locked, plan, plain, list, bar)
 		if err != nil {
 			return unlessSignalled(ctx, err)
 		}
@@ -97,12 +108,16 @@ func runAttacks(cmd *cobra.Command, d *deps, o attackOptions) (err error) {
 
 // attackSide makes an arena, has one kind of sandbox attacked in it, and removes
 // it.
-func (d *deps) attackSide(ctx context.Context, l lockFile, profile string, host launch.Host, plain bool, list []attacks.Attack, bar *progress) (_ map[string]trial, how string, err error) {
+func (d *deps) attackSide(ctx context.Context, l lockFile, of *launch.Plan, plain bool, list []attacks.Attack, bar *progress) (_ map[string]trial, how string, err error) {
+	profile, host := of.Record.Profile, of.Host
 	a, err := newArena(d, l.file, profile, host)
 	if err != nil {
 		return nil, "", err
 	}
 	defer func() { err = errors.Join(err, a.remove()) }()
+	for _, x := range of.Foreign {
+		a.foreign = append(a.foreign, x.Digest)
+	}
 	f := &fight{arena: a, bar: bar, trials: map[string]trial{}}
 	if plain {
 		p, err := newPlainEngine(ctx, a, host, l.file.Profiles[profile])

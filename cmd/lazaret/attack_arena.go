@@ -25,8 +25,9 @@ type arena struct {
 	dir     string
 	ws      string
 	profile string
-	other   string // another profile, with the same rights
-	self    string // this program
+	other   string   // another profile, with the same rights
+	self    string   // this program
+	foreign []string // digests of another lazaret's programs that the person agreed to
 	uid     int
 	env     []string // of what is started in it
 	secret  string   // the value of each variable that the profile takes from the host

@@ -30,8 +30,14 @@ func (e lazaretEngine) end(context.Context) {}
 
 // prepare agrees to the arena's lock, as the person has to theirs.
 func (e lazaretEngine) prepare(ctx context.Context) error {
-	if _, err := proc.Output(ctx, e.a.lazaret(e.a.ws, "trust", "--yes")); err != nil {
-		return fmt.Errorf("preparing the attacks: %w", err)
+	yes := [][]string{{"trust", "--yes"}}
+	if len(e.a.foreign) > 0 {
+		yes = append(yes, append([]string{"trust", "helper"}, e.a.foreign...))
+	}
+	for _, args := range yes {
+		if _, err := proc.Output(ctx, e.a.lazaret(e.a.ws, args...)); err != nil {
+			return fmt.Errorf("preparing the attacks: %w", err)
+		}
 	}
 	return nil
 }

@@ -102,21 +102,21 @@ func (r attackReport) tried() bool {
 
 func (r attackReport) table(out io.Writer, lines []attackLine, n map[string]int) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	head := "ATTACK\tGOAL\tVERDICT"
+	head := "ATTACK\tGOAL\tVERDICT\t"
 	if r.plain != nil {
-		head += "\tPLAIN PODMAN"
+		head += "PLAIN PODMAN\t"
 	}
-	fmt.Fprintln(w, head)
+	fmt.Fprintln(w, head+"WHY")
 	for _, l := range lines {
-		verdict := l.Verdict
-		if l.Verdict != verdictHeld {
-			verdict += ": " + config.Show(l.Why)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s", l.ID, l.Goal, verdict)
+		fmt.Fprintf(w, "%s\t%s\t%s\t", l.ID, l.Goal, l.Verdict)
 		if r.plain != nil {
-			fmt.Fprintf(w, "\t%s", l.Plain)
+			fmt.Fprintf(w, "%s\t", l.Plain)
 		}
-		fmt.Fprintln(w)
+		why := ""
+		if l.Verdict != verdictHeld {
+			why = config.Show(l.Why)
+		}
+		fmt.Fprintln(w, why)
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -142,6 +142,32 @@ func TestAttackJudge(t *testing.T) {
 	}
 }
 
+// TestAttackReport: an attack that succeeded is said and ends with an error; one
+// that was not tried is neither.
+func TestAttackReport(t *testing.T) {
+	list := []attacks.Attack{{ID: "a-one", Goal: "x"}, {ID: "a-two", Goal: "y"}, {ID: "a-three", Goal: "z", Test: "TestX"}}
+	for _, tt := range []struct {
+		one, two trial
+		want     string // of the table
+		err      string
+	}{
+		{trial{output: "held: no\n"}, trial{output: "held: no\n"}, "2 withstood, 0 succeeded, 0 known to succeed, 1 not tried", ""},
+		{trial{output: "held: no\n"}, trial{output: "won: \x1b[2J\n"}, `a-two    y     FAIL     \x1b[2J`, "1 attack succeeded against this sandbox"},
+		{trial{output: "held: no\n"}, trial{output: "cannot: no tool\n"}, "a-two    y     skipped  no tool", ""},
+		{trial{}, trial{}, "0 withstood, 0 succeeded, 0 known to succeed, 3 not tried", "no attack could be tried in this sandbox"},
+	} {
+		var out strings.Builder
+		r := attackReport{attacks: list, lazaret: map[string]trial{"a-one": tt.one, "a-two": tt.two}}
+		err := r.tell(&out, false)
+		if !strings.Contains(out.String(), tt.want) || strings.Contains(out.String(), "\x1b") {
+			t.Errorf("no %q in\n%s", tt.want, out.String())
+		}
+		if (err == nil) != (tt.err == "") || err != nil && err.Error() != tt.err {
+			t.Errorf("it ends with %v, want %q", err, tt.err)
+		}
+	}
+}
+
 // TestAttackKeep: what an attack changes is found, and put back.
 func TestAttackKeep(t *testing.T) {
 	a := &arena{dir: t.TempDir(), self: os.Args[0]}

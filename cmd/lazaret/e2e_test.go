@@ -142,6 +142,7 @@ func cmdPushShell(ts *testscript.TestScript, neg bool, args []string) {
 		cf.Config.WorkingDir = "/workspace/workdir"
 		cf.Config.User = "1000"
 		cf.Config.StopSignal = "SIGCONT"
+		cf.Config.OnBuild = []string{"RUN touch /workspace/onbuild"}
 		cf.Config.Entrypoint = []string{"/bin/false"}
 		cf.Config.Healthcheck = &v1.HealthConfig{Test: []string{"CMD-SHELL", "touch /workspace/health"}, Interval: 1}
 	}

@@ -47,6 +47,7 @@ type Mount struct {
 	ReadOnly bool
 	Relabel  string // "", "z" (shared) or "Z" (private), where SELinux enforces
 	Size     string // tmpfs: size limit, as podman takes it
+	Mode     string // tmpfs: permissions, in octal; "" is 0755
 }
 
 // Arg is the value of --mount: comma-separated fields, quoted as CSV so that a
@@ -58,7 +59,7 @@ func (m Mount) Arg() string {
 	}
 	f = append(f, "dst="+m.Target)
 	if m.Kind == "tmpfs" && m.Size != "" {
-		f = append(f, "tmpfs-size="+m.Size, "tmpfs-mode=0755")
+		f = append(f, "tmpfs-size="+m.Size, "tmpfs-mode="+cmp.Or(m.Mode, "0755"))
 	}
 	if m.ReadOnly {
 		f = append(f, "ro=true")
