@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -129,12 +130,9 @@ func combine(files []string) (r Report, err error) {
 		if err := json.Unmarshal(b, &p); err != nil {
 			return r, fmt.Errorf("%s: %w", name, err)
 		}
-		for k, v := range p.Samples {
-			all.Samples[k] = v
-		}
-		for k, v := range p.Missing {
-			all.Missing[k] = v
-		}
+		maps.Copy(all.Samples, p.Samples)
+		maps.Copy(all.Missing, p.Missing)
+		maps.Copy(all.Failed, p.Failed)
 		chosen, r.Machine = p.Rows, p.Machine
 		r.Busy = max(r.Busy, p.Busy)
 		r.Seconds += p.Seconds

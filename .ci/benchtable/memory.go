@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -17,7 +19,6 @@ func prepareMemory(ctx context.Context, b *bench, _ func(string) bool, _ map[str
 	if err != nil {
 		return nil, err
 	}
-	before := processes("lazaret-sidecar")
 	cmd := w.launch(ctx, insideAgent...)
 	if _, err := b.agent(cmd); err != nil {
 		return nil, err
@@ -25,7 +26,7 @@ func prepareMemory(ctx context.Context, b *bench, _ func(string) bool, _ map[str
 	time.Sleep(3 * time.Second) // idle, as it will be for hours
 	return []side{
 		{"memory lazaret", func() (mib float64, err error) {
-			for pid := range processes("lazaret") {
+			for _, pid := range processes("lazaret") {
 				if !below(pid, cmd.Process.Pid) {
 					continue
 				}
@@ -37,33 +38,51 @@ func prepareMemory(ctx context.Context, b *bench, _ func(string) bool, _ map[str
 			}
 			return mib, nil
 		}},
-		{"memory sidecar", func() (float64, error) {
-			for pid := range processes("lazaret-sidecar") {
-				if !before[pid] {
-					return resident(pid)
-				}
-			}
-			return 0, fmt.Errorf("there is no sidecar")
-		}},
+		{"memory sidecar", func() (float64, error) { return sidecarMemory(w.run(ctx, "podman", "ps", "-q")) }},
 	}, nil
 }
 
-// processes are those of this account with that name.
-func processes(name string) map[int]bool {
-	out := map[int]bool{}
+// sidecarMemory finds the sidecar among this account's containers: it runs as a
+// subordinate user, and others on this machine may have one too.
+func sidecarMemory(ps *exec.Cmd) (mib float64, err error) {
+	ids, err := ps.Output()
+	if err != nil {
+		return 0, err
+	}
+	argv := append([]string{"podman", "inspect", "--format", "{{.State.Pid}}"}, strings.Fields(string(ids))...)
+	pids, err := exec.Command(argv[0], argv[1:]...).Output()
+	if err != nil {
+		return 0, err
+	}
+	for _, word := range strings.Fields(string(pids)) {
+		if pid, err := strconv.Atoi(word); err == nil && comm(pid) == "lazaret-sidecar" {
+			n, err := resident(pid)
+			if err != nil {
+				return 0, err
+			}
+			mib = max(mib, n)
+		}
+	}
+	if mib == 0 {
+		return 0, errors.New("there is no sidecar")
+	}
+	return mib, nil
+}
+
+// processes are those with that name.
+func processes(wanted string) (out []int) {
 	all, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range all {
-		comm, _ := os.ReadFile(filepath.Join(dir, "comm"))
-		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && strings.TrimSpace(string(comm)) == name && mine(dir) {
-			out[pid] = true
+		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && comm(pid) == wanted {
+			out = append(out, pid)
 		}
 	}
 	return out
 }
 
-func mine(dir string) bool {
-	w := strings.Fields(field(filepath.Join(dir, "status"), "Uid"))
-	return len(w) > 0 && w[0] == strconv.Itoa(os.Getuid())
+func comm(pid int) string {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	return strings.TrimSpace(string(b))
 }
 
 // below tells whether a process is another, or descends from it.

@@ -25,6 +25,11 @@ func publish(r Report, jsonFile, doc string, out io.Writer) error {
 		}
 		fmt.Fprintf(out, "written to %s\n", jsonFile)
 	}
+	for _, row := range r.Rows {
+		if row.Failed {
+			return fmt.Errorf("row %s could not be measured: %s", row.ID, row.Missing)
+		}
+	}
 	if doc == "" {
 		return nil
 	}

@@ -1,6 +1,9 @@
 package main
 
-import "strconv"
+import (
+	"cmp"
+	"strconv"
+)
 
 // Report is a whole run, as bin/bench.json has it.
 type Report struct {
@@ -31,16 +34,20 @@ type Result struct {
 	Aims    []string `json:"aims,omitempty"`
 	Met     *bool    `json:"met,omitempty"`
 	Missing string   `json:"missing,omitempty"`
+	Failed  bool     `json:"failed,omitempty"` // it is missing, and should not be
 }
 
 // Taken is what the experiments yield: samples by series, and why a series has
 // none.
 type Taken struct {
-	Samples map[string][]float64 `json:"samples"`
-	Missing map[string]string    `json:"missing"`
+	Samples map[string][]float64
+	Missing map[string]string // this machine cannot have it
+	Failed  map[string]string // it should have worked
 }
 
-func newTaken() Taken { return Taken{map[string][]float64{}, map[string]string{}} }
+func newTaken() Taken {
+	return Taken{map[string][]float64{}, map[string]string{}, map[string]string{}}
+}
 
 // judge makes a row's result of what was taken.
 func judge(row Row, t Taken) Result {
@@ -60,9 +67,8 @@ func judge(row Row, t Taken) Result {
 			continue
 		}
 		if len(t.Samples[series.name]) == 0 {
-			if r.Missing = t.Missing[series.name]; r.Missing == "" {
-				r.Missing = "not measured"
-			}
+			r.Missing = cmp.Or(t.Missing[series.name], t.Failed[series.name], "it was not asked for")
+			r.Failed = r.Failed || t.Failed[series.name] != ""
 			continue
 		}
 		s := spread(t.Samples[series.name], at)

@@ -28,7 +28,8 @@ type experiment struct {
 
 // take runs the experiments that the rows need. Each side has its turn in every
 // round, so that whatever else the machine does meets all of them; the order
-// turns round, and the first round, which warms up, does not count.
+// turns round, and the first round, which warms up, does not count. What fails
+// leaves its rows without numbers.
 func take(ctx context.Context, b *bench, all []experiment, need []Row, runs int, talk io.Writer) (t Taken, worst float64, err error) {
 	t = newTaken()
 	wanted := func(series string) bool {
@@ -40,8 +41,16 @@ func take(ctx context.Context, b *bench, all []experiment, need []Row, runs int,
 		}
 		worst = max(worst, busy())
 		start := time.Now()
-		if err := e.run(ctx, b, wanted, runs, t); err != nil {
-			return t, worst, fmt.Errorf("%s: %w", e.name, err)
+		err := e.run(ctx, b, wanted, runs, t)
+		if ctx.Err() != nil {
+			return t, worst, ctx.Err()
+		}
+		if err != nil { // the others are still worth having
+			fmt.Fprintf(talk, "%s: %v\n", e.name, err)
+			for _, s := range e.series {
+				delete(t.Samples, s)
+				t.Failed[s] = firstLine(err)
+			}
 		}
 		fmt.Fprintf(talk, "%-12s %5.1f s\n", e.name, time.Since(start).Seconds())
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"regexp"
 	"slices"
@@ -81,7 +82,7 @@ func TestJudge(t *testing.T) {
 		{Row{Ours: "a", Theirs: "b", Aims: []Aim{atLeast(0.9), more(19)}}, "30.0 ms (20.0–40.0) | 10.0 ms (10.0–10.0) | 3.00 (2.00–3.00) | ≥ 0.9×, ≤ 19 ms more | missed"},
 		{Row{Ours: "a", Theirs: "b", At: 1, Aims: []Aim{atMost(50)}}, "50.0 ms (20.0–40.0) | 20.0 ms (10.0–10.0) | 2.50 (2.00–3.00) | ≤ 50 ms | met"},
 		{Row{Ours: "a", Theirs: "c", Aims: []Aim{times(3)}}, "30.0 ms (20.0–40.0) | – | – | ≤ 3× | not measured: there is none"},
-		{Row{Ours: "d"}, "– | – | – |  | not measured: not measured"},
+		{Row{Ours: "d"}, "– | – | – |  | not measured: it was not asked for"},
 	} {
 		tt.row.Unit = "ms"
 		r := judge(tt.row, taken)
@@ -120,6 +121,9 @@ func TestPublish(t *testing.T) {
 			!kept && !strings.Contains(string(text), "| [lock](#lock) |") {
 			t.Errorf("%s: %s\n%s", tt.name, text, &out)
 		}
+	}
+	if err := publish(Report{Whole: true, Rows: []Result{{ID: "lock", Missing: "it broke", Failed: true}}}, "", "no such file", io.Discard); err == nil || !strings.Contains(err.Error(), "it broke") {
+		t.Errorf("a row that failed: %v", err)
 	}
 	if _, err := replaceTable("no place\n", ""); err == nil {
 		t.Error("a document without a place for the table was changed")
