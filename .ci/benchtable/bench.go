@@ -92,7 +92,8 @@ func (b *bench) newWorkspace(ctx context.Context, name string, p profile) (*work
 		p.image = "builtin:shell"
 	}
 	if p.network == "" {
-		p.network = "default_allow = []\ndefault_deny = []"
+		// Where nothing can be reached, there is no sidecar.
+		p.network = "default_allow = [\"198.51.100.0/24\"]\ndefault_deny = []\nallow_hosts = [\"example.org\"]"
 	}
 	config := fmt.Sprintf(`[storage]
 data_root = %q

@@ -12,7 +12,7 @@ var experiments = []experiment{
 	{name: "connect", rounds: 10, series: []string{"connect many", "connect one"}, prepare: prepareConnect},
 	{name: "policy", rounds: 5, series: []string{"policy load", "policy floor", "policy memory"}, prepare: preparePolicy},
 	{name: "pty", rounds: 4, series: []string{"pty lazaret", "pty podman"}, prepare: preparePty},
-	{name: "escalate", rounds: 300, series: []string{"escalate", "escalate help", "true beside escalate"}, prepare: prepareEscalate},
+	{name: "escalate", rounds: 200, series: []string{"ask", "client", "client help", "true beside ask"}, prepare: prepareEscalate},
 	{name: "git", rounds: 8, series: []string{"status lazaret", "status podman"}, prepare: prepareGit},
 	{name: "write", rounds: 6, series: []string{"write native", "files native", "write fuse", "files fuse", "write volume", "files volume"}, prepare: prepareWrite},
 	{name: "memory", rounds: 1, series: []string{"memory lazaret", "memory sidecar"}, prepare: prepareMemory},

@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +16,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"lazaret/escalate/wire"
 )
 
 // insideCommand begins the command lines of what runs in sandboxes and
@@ -67,6 +71,8 @@ func do(verb string, args []string) (float64, error) {
 		return 0, nil
 	case "run": // ARGV...: milliseconds
 		return taking(func() error { return said(exec.Command(args[0], args[1:]...)) })
+	case "ask": // COMMAND: milliseconds
+		return ask(args[0])
 	case "up", "down": // ADDRESS BYTES: MiB/s
 		return transfer(verb, args[0], args[1])
 	case "connect": // ADDRESS: milliseconds, the median of some
@@ -77,6 +83,17 @@ func do(verb string, args []string) (float64, error) {
 		return writeMany(args[0], args[1])
 	}
 	return 0, fmt.Errorf("no such thing: %s", verb)
+}
+
+// ask has the host run a command, as lazaret-escalate does once it has started.
+func ask(command string) (float64, error) {
+	return taking(func() error {
+		r, err := wire.Here.Ask(context.Background(), wire.Request{RequestID: rand.Text(), Command: command})
+		if err == nil && !r.Approved {
+			err = errors.New("it was denied")
+		}
+		return err
+	})
 }
 
 // transfer moves bytes to or from a pourer (see network.go).

@@ -2,11 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ func prepareMemory(ctx context.Context, b *bench, _ func(string) bool, _ map[str
 	if err != nil {
 		return nil, err
 	}
+	before := processes("lazaret-sidecar")
 	cmd := w.launch(ctx, insideAgent...)
 	if _, err := b.agent(cmd); err != nil {
 		return nil, err
@@ -38,42 +38,22 @@ func prepareMemory(ctx context.Context, b *bench, _ func(string) bool, _ map[str
 			}
 			return mib, nil
 		}},
-		{"memory sidecar", func() (float64, error) { return sidecarMemory(w.run(ctx, "podman", "ps", "-q")) }},
+		{"memory sidecar", func() (float64, error) {
+			for _, pid := range processes("lazaret-sidecar") {
+				if !slices.Contains(before, pid) {
+					return resident(pid)
+				}
+			}
+			return 0, fmt.Errorf("there is no sidecar, only %v of before", before)
+		}},
 	}, nil
 }
 
-// sidecarMemory finds the sidecar among this account's containers: it runs as a
-// subordinate user, and others on this machine may have one too.
-func sidecarMemory(ps *exec.Cmd) (mib float64, err error) {
-	ids, err := ps.Output()
-	if err != nil {
-		return 0, err
-	}
-	argv := append([]string{"podman", "inspect", "--format", "{{.State.Pid}}"}, strings.Fields(string(ids))...)
-	pids, err := exec.Command(argv[0], argv[1:]...).Output()
-	if err != nil {
-		return 0, err
-	}
-	for _, word := range strings.Fields(string(pids)) {
-		if pid, err := strconv.Atoi(word); err == nil && comm(pid) == "lazaret-sidecar" {
-			n, err := resident(pid)
-			if err != nil {
-				return 0, err
-			}
-			mib = max(mib, n)
-		}
-	}
-	if mib == 0 {
-		return 0, errors.New("there is no sidecar")
-	}
-	return mib, nil
-}
-
-// processes are those with that name.
+// processes are this account's with that name.
 func processes(wanted string) (out []int) {
 	all, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range all {
-		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && comm(pid) == wanted {
+		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && comm(pid) == wanted && mine(dir) {
 			out = append(out, pid)
 		}
 	}
@@ -83,6 +63,11 @@ func processes(wanted string) (out []int) {
 func comm(pid int) string {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	return strings.TrimSpace(string(b))
+}
+
+func mine(dir string) bool {
+	w := strings.Fields(field(filepath.Join(dir, "status"), "Uid"))
+	return len(w) > 0 && w[0] == strconv.Itoa(os.Getuid())
 }
 
 // below tells whether a process is another, or descends from it.
