@@ -101,7 +101,7 @@ func TestEndToEndRatios(t *testing.T) {
 			}
 		}
 		// The client's own start is most of either.
-		duel(t, 8, many("true"), many("--help"))
+		duel(t, 12, many("true"), many("--help"))
 	})
 	t.Run("lock", func(t *testing.T) {
 		refs := lateRegistry(t)
