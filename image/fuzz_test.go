@@ -45,10 +45,11 @@ func FuzzLayout(f *testing.F) {
 	f.Add(`{"imageLayoutVersion":"1.0.0"}`, `{"manifests":[{"mediaType":"application/vnd.oci.image.index.v1+json","digest":"sha256:`+zeros+`","platform":{"os":"linux","architecture":"amd64"},"annotations":{"org.opencontainers.image.ref.name":"\u001b[2J"}}]}`, `{"manifests":[]}`)
 	f.Add(`{"imageLayoutVersion":"\u202e"}`, `[]`, "")
 	f.Add("", "{\"manifests\":[{\"digest\":\"sha256:../../../../etc/passwd\"}]}", "x")
+	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, version, index, blob string) {
-		dir := t.TempDir()
 		sum := sha256Of([]byte(blob))
 		index = strings.ReplaceAll(index, zeros, sum.Hex)
+		defer os.Remove(filepath.Join(dir, "l", blobPath(sum)))
 		for name, text := range map[string]string{"oci-layout": version, "index.json": index, blobPath(sum): blob} {
 			path := filepath.Join(dir, "l", name)
 			if os.MkdirAll(filepath.Dir(path), 0o700) != nil || os.WriteFile(path, []byte(text), 0o600) != nil {
@@ -103,8 +104,8 @@ func FuzzAuth(f *testing.F) {
 	f.Add(`{"auths":{"r.example":{"auth":"dTpTRUNSRVQ="}}}`)
 	f.Add(`{"auths":{"r.example":{"auth":"SECRET"}},"credsStore":"../x"}`)
 	f.Add(`{"auths":{"https://r.example/v1/":{"username":"SECRET","password":1}}}`)
+	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text string) {
-		dir := t.TempDir()
 		path := filepath.Join(dir, "auth.json")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

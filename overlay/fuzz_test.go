@@ -156,14 +156,15 @@ func FuzzRecords(f *testing.F) {
 	f.Add("=..json", []byte(`{"path":"/usr"}`))
 	f.Add("setup.json", []byte(`{"commands":"x"}`))
 	f.Add("=\n.json", []byte(`{}`))
+	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
 		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") || len(name) > 200 {
 			return
 		}
-		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 			t.Skip()
 		}
+		defer os.Remove(filepath.Join(dir, name))
 		d, err := os.Open(dir)
 		if err != nil {
 			t.Fatal(err)

@@ -271,8 +271,9 @@ func TestJournalRefusesWhatItDidNotWrite(t *testing.T) {
 func FuzzJournal(f *testing.F) {
 	f.Add([]byte(`{"n":1,"step":"a","undo":{"kind":"k","base":"","name":"n"}}` + "\n" + `{"popped":1}` + "\n"))
 	f.Add([]byte(`{"n":1}`))
+	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, data []byte) {
-		path := filepath.Join(t.TempDir(), "journal")
+		path := filepath.Join(dir, "journal")
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
