@@ -6,7 +6,7 @@ help:
 	@echo "make test-long  what takes too long for every change"
 	@echo "make fuzz       each fuzzer for a minute; DURATION=1h, FUZZ=regex"
 	@echo "make build      bin/lazaret"
-	@echo "make lint       staticcheck, govulncheck and shellcheck"
+	@echo "make lint       staticcheck, gosec, govulncheck and shellcheck"
 	@echo "make bench      what it costs, beside others: docs/performance.md"
 	@echo "make dist       packages for amd64 and arm64, in bin/dist"
 	@echo "make clean      remove what the build made"
