@@ -316,6 +316,7 @@ func TestEndToEndPrompt(t *testing.T) {
 		d := &desktop{t, s, d.dir}
 		const evil = `"$(printf 'a\033[2J\033[H\033]0;evil\007\r\033[2Kb\nc\342\200\256d\302\240\302\240e\010\010')"`
 		d.asks("one", "lazaret-escalate --reason "+evil+" -- echo "+evil+" '│ ╭──╮' --gіt")
+		d.wait("one", "looks like a Latin letter(.|\\n)*A. approve") // it is drawn in parts
 		screen := d.screen("one")
 		for _, want := range []string{`a\x1b[2J\x1b[H\x1b]0;evil\x07\r\x1b[2Kb\nc\u{202e}d\u{a0}\u{a0}e\x08\x08`, "asks to run a command", `\u{2502}`, "looks like a Latin letter", "[A] approve and run"} {
 			if !strings.Contains(screen, want) {
