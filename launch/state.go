@@ -130,7 +130,7 @@ func RunState(ctx context.Context, e Env, t StateTask, stdin, stdout, stderr *os
 }
 
 // ServeState does a task, in podman's namespace.
-func ServeState(ctx context.Context, text string, environ []string, in io.Reader, out io.Writer) error {
+func ServeState(ctx context.Context, text string, environ []string, in io.Reader, out, talk io.Writer) error {
 	var t StateTask
 	if err := json.Unmarshal([]byte(text), &t); err != nil {
 		return err
@@ -155,7 +155,11 @@ func ServeState(ctx context.Context, text string, environ []string, in io.Reader
 	}
 	switch t.Do {
 	case "export":
-		return t.Place.Export(out)
+		left, err := t.Place.Export(out)
+		for _, l := range left {
+			fmt.Fprintf(talk, "lazaret: warning: left out, since it is too deep: what is in %s\n", config.Show(l))
+		}
+		return err
 	case "import":
 		return t.Place.Import(ctx, in, t.Run, t.Driver, t.Fuse)
 	}

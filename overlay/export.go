@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -33,50 +34,61 @@ const (
 	xattrMark  = "SCHILY.xattr."
 )
 
-// Export writes the layers of a place as a tar archive.
-func (p Place) Export(w io.Writer) error {
+// Export writes the layers of a place as a tar archive. It gives the paths of
+// directories that were left out, since they are too deep: a sandbox that makes
+// them must not keep its owner from the rest.
+func (p Place) Export(w io.Writer) (left []string, err error) {
 	k, err := p.Read()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(k.Layers) == 0 {
-		return refuse(`"lazaret state ls" lists what is kept`, "nothing is kept in %s", show(p.Dir))
+		return nil, refuse(`"lazaret state ls" lists what is kept`, "nothing is kept in %s", show(p.Dir))
 	}
 	t := tar.NewWriter(w)
 	data, err := json.Marshal(head{archiveVersion, k.Layers, k.Setup})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := t.WriteHeader(&tar.Header{Name: archiveHead, Mode: 0o600, Size: int64(len(data)), ModTime: time.Unix(0, 0)}); err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := t.Write(data); err != nil {
-		return err
+		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(k.Layers)) {
-		if err := p.exportLayer(t, name, k.Layers[name]); err != nil {
-			return fmt.Errorf("exporting %s: %w", k.Layers[name].Path, err)
+		more, err := p.exportLayer(t, name, k.Layers[name])
+		if left = append(left, more...); err != nil {
+			return left, fmt.Errorf("exporting %s: %w", k.Layers[name].Path, err)
 		}
 	}
-	return t.Close()
+	return left, t.Close()
 }
 
-func (p Place) exportLayer(t *tar.Writer, name string, r Record) error {
+func (p Place) exportLayer(t *tar.Writer, name string, r Record) (left []string, err error) {
 	layer, err := p.layer(name)
 	if err != nil || layer == nil {
-		return err
+		return nil, err
 	}
 	defer layer.Close()
 	st, err := stat(layer)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	top := entry(node{path: "", st: st}, name+"/")
 	if err := t.WriteHeader(top); err != nil {
-		return err
+		return nil, err
 	}
 	links := map[uint64]string{} // by inode: a layer is on one file system
-	return walk(layer, r.Driver, func(n node) error { return exportNode(t, name, n, links) })
+	err = walk(layer, r.Driver, func(n node) error {
+		err := exportNode(t, name, n, links)
+		if err == nil && isDir(n.st) && !n.gone && strings.Count(n.path, "/") >= deepest {
+			left = append(left, path.Join(r.Path, n.path))
+			return errSkip
+		}
+		return err
+	})
+	return left, err
 }
 
 func exportNode(t *tar.Writer, layer string, n node, links map[uint64]string) error {

@@ -145,8 +145,29 @@ func (i *importer) split(name string) (layer, rest string, dir *os.File, base st
 		return layer, "", at, "", nil
 	}
 	parent, base := path.Split(rest)
-	dir, err = openDir(fd(at), "./"+parent, beneath)
+	dir, err = openDeep(at, parent)
 	return layer, rest, dir, base, err
+}
+
+// pathPart is how much of a path the kernel is given at once: it takes 4096 bytes,
+// and a sandbox, which goes down step by step, can make longer ones.
+const pathPart = 2048
+
+// openDeep opens a directory beneath another, however long the way is.
+func openDeep(at *os.File, way string) (*os.File, error) {
+	dir, err := openDir(fd(at), ".", beneath)
+	for err == nil && way != "" {
+		part := way
+		if len(way) > pathPart {
+			part = way[:strings.LastIndexByte(way[:pathPart], '/')+1]
+		}
+		way = way[len(part):]
+		var next *os.File
+		next, err = openDir(fd(dir), "./"+part, beneath)
+		dir.Close()
+		dir = next
+	}
+	return dir, err
 }
 
 func (i *importer) entry(t *tar.Reader, h *tar.Header) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -592,7 +593,7 @@ func TestExportImport(t *testing.T) {
 			w.must(w.mounts.Down("usr"))
 			var b bytes.Buffer
 			p := Kept(w.data, "agent")
-			w.must(p.Export(&b))
+			w.must(export(p, &b))
 			w.must(p.Reset([]string{"usr"}, "ffffffffffff"))
 			if left, _ := os.ReadDir(w.data + "/agent"); len(left) > 0 {
 				t.Errorf("reset leaves %v", left)
@@ -623,6 +624,67 @@ func FuzzImport(f *testing.F) {
 			t.Errorf("made %v", left)
 		}
 	})
+}
+
+// export is Export of what has nothing too deep.
+func export(p Place, w io.Writer) error {
+	left, err := p.Export(w)
+	if len(left) > 0 {
+		err = errors.Join(err, fmt.Errorf("%d directories were left out", len(left)))
+	}
+	return err
+}
+
+// TestExportOfDeepTrees: a sandbox that makes directories without end keeps
+// nobody from the rest; and what is exported is taken, also where its path is
+// longer than the kernel takes at once.
+func TestExportOfDeepTrees(t *testing.T) {
+	w := newWorld(t, Native)
+	w.must(w.up(w.layer("/usr")))
+	w.sh("echo kept >z")
+	w.must(w.mounts.Down("usr"))
+	deep := func(name string, levels int) {
+		at, err := unix.Open(w.upper("usr"), unix.O_PATH|unix.O_DIRECTORY, 0)
+		w.must(err)
+		for range levels {
+			w.must(unix.Mkdirat(at, name, 0o755))
+			next, err := unix.Openat(at, name, unix.O_PATH|unix.O_DIRECTORY, 0)
+			w.must(err)
+			unix.Close(at)
+			at = next
+		}
+		f, err := unix.Openat(at, "last", unix.O_CREAT|unix.O_WRONLY, 0o644)
+		w.must(err)
+		unix.Close(f)
+		unix.Close(at)
+	}
+	deep("d", deepest+50)
+	deep(strings.Repeat("long", 10), 200)
+	var b bytes.Buffer
+	p := Kept(w.data, "agent")
+	left, err := p.Export(&b)
+	w.must(err)
+	if len(left) != 1 || !strings.HasPrefix(left[0], "/usr/d/d/") {
+		t.Fatalf("left out: %.100q", left)
+	}
+	w.must(p.Reset([]string{"usr"}, "ffffffffffff"))
+	w.must(p.Import(t.Context(), bytes.NewReader(b.Bytes()), "eeeeeeeeeeee", Native, ""))
+	w.must(w.up(w.layer("/usr")))
+	if got := w.sh("cat z"); got != "kept\n" {
+		t.Errorf("%q", got)
+	}
+	at, err := unix.Open(w.target, unix.O_PATH|unix.O_DIRECTORY, 0)
+	for range 200 {
+		w.must(err)
+		var next int
+		next, err = unix.Openat(at, strings.Repeat("long", 10), unix.O_PATH|unix.O_DIRECTORY, 0)
+		unix.Close(at)
+		at = next
+	}
+	w.must(err)
+	var st unix.Stat_t
+	w.must(unix.Fstatat(at, "last", &st, 0))
+	unix.Close(at)
 }
 
 func BenchmarkMount(b *testing.B) {

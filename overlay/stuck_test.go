@@ -55,7 +55,7 @@ func TestLeftoversOfTheLiving(t *testing.T) {
 	w.must(w.mounts.Down("usr"))
 	kept := Kept(w.data, "agent")
 	var b bytes.Buffer
-	w.must(kept.Export(&b))
+	w.must(export(kept, &b))
 	other := Kept(w.data, "other")
 	const run = "cccccccccccc"
 	f, err := other.Hold(Holder{Run: run}, func(string) bool { return true })
@@ -120,7 +120,7 @@ func TestExportOfOddAttributes(t *testing.T) {
 	w.must(unix.Setxattr(w.target+"/bin/c", "user.kept", []byte("x"), 0))
 	w.must(w.mounts.Down("usr"))
 	var b bytes.Buffer
-	w.must(Kept(w.data, "agent").Export(&b))
+	w.must(export(Kept(w.data, "agent"), &b))
 	if !bytes.Contains(b.Bytes(), []byte("user.kept")) {
 		t.Error("the other attribute is lost")
 	}

@@ -33,10 +33,13 @@ func (n node) kind() uint32 { return n.st.Mode & unix.S_IFMT }
 func (n node) self() string { return self(n.dir) + "/" + n.name }
 
 // walk calls f for everything in a layer, names in order, a directory before
-// what is in it. It follows no link.
+// what is in it. It follows no link, and ends with errDeep at what is too deep.
 func walk(layer *os.File, driver string, f func(node) error) error {
 	return walkDir(layer, "", driver, f, 0)
 }
+
+// errSkip is said by f of a directory that is not to be gone into.
+var errSkip = errors.New("not into this directory")
 
 func walkDir(dir *os.File, at, driver string, f func(node) error, depth int) error {
 	if depth > deepest {
@@ -55,7 +58,9 @@ func walkDir(dir *os.File, at, driver string, f func(node) error, depth int) err
 		if err != nil {
 			return err
 		}
-		if err := f(n); err != nil {
+		if err := f(n); errors.Is(err, errSkip) {
+			continue
+		} else if err != nil {
 			return err
 		}
 		if n.gone || !isDir(n.st) {

@@ -134,7 +134,7 @@ func newStateTaskCmd() *cobra.Command {
 		Hidden: true,
 		Args:   words(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return launch.ServeState(cmd.Context(), args[0], os.Environ(), cmd.InOrStdin(), cmd.OutOrStdout())
+			return launch.ServeState(cmd.Context(), args[0], os.Environ(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 }
