@@ -196,6 +196,12 @@ func (e *RegistryError) Hint() string {
 	return "check the name and the network"
 }
 
+// visible tells whether a character shows as itself: some letters and marks that
+// count as printable have no shape.
+func visible(c rune) bool {
+	return unicode.IsPrint(c) && !unicode.Is(unicode.Other_Default_Ignorable_Code_Point, c) && !unicode.Is(unicode.Variation_Selector, c)
+}
+
 // printable makes text from outside fit for a terminal: without control,
 // bidirectional and other invisible characters, and not endless.
 func printable(s string, limit int) string {
@@ -208,7 +214,7 @@ func printable(s string, limit int) string {
 		if c == '\n' || c == '\t' {
 			c = ' '
 		}
-		if unicode.IsPrint(c) {
+		if visible(c) {
 			b.WriteRune(c)
 		} else {
 			fmt.Fprintf(&b, "\\u%04x", c)

@@ -60,10 +60,15 @@ func FuzzLayout(f *testing.F) {
 		if err == nil {
 			t.Fatalf("a layout without a config is an image: %+v", got)
 		}
-		if msg := err.Error(); strings.ContainsFunc(msg, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		if msg := err.Error(); strings.ContainsFunc(msg, hides) {
 			t.Fatalf("the error could act on a terminal: %q", msg)
 		}
 	})
+}
+
+// hides tells of a character that a person does not see, or that acts.
+func hides(r rune) bool {
+	return !unicode.IsPrint(r) || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 // FuzzPlatform: a platform that is read is written so that it is read again.
@@ -89,11 +94,12 @@ func FuzzPlatform(f *testing.F) {
 // without end.
 func FuzzPrintable(f *testing.F) {
 	f.Add("a\x1b[2Jb\u202e\u200b\x9b\xff", 10)
+	f.Add("a\u3164b\ufe0f", 10)
 	f.Add(strings.Repeat("\u0000", 100), 20)
 	f.Fuzz(func(t *testing.T, s string, limit int) {
 		limit = limit&1023 + 1
 		out := printable(s, limit)
-		if strings.ContainsFunc(out, func(r rune) bool { return !unicode.IsPrint(r) }) || len(out) > limit+16 {
+		if strings.ContainsFunc(out, hides) || len(out) > limit+16 {
 			t.Fatalf("%q is shown as %q", s, out)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // FuzzLoad reads any text as a repository's layer over the user's own.
@@ -70,6 +71,26 @@ func FuzzLoad(f *testing.F) {
 			if reason, banned := Banned(argv); banned {
 				t.Fatalf("%q was taken although it %s", argv, reason)
 			}
+		}
+	})
+}
+
+// FuzzShow: whatever is shown of others' text acts on no terminal, is one line,
+// and text that shows as itself is shown as it is.
+func FuzzShow(f *testing.F) {
+	for _, s := range []string{"a b", "a\nb\r\t\x1b[2J", "\u202e\u200b\u009b31m\ufeff", "é日本", "\xff\xfe", "\U000e0001", "\u3164"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		out := Show(s)
+		if !utf8.ValidString(out) || checkVisible(out, "") != nil {
+			t.Fatalf("%q is shown as %q", s, out)
+		}
+		if utf8.ValidString(s) && checkVisible(s, "") == nil && out != s {
+			t.Fatalf("%q is shown as %q", s, out)
+		}
+		if Show(out) != out {
+			t.Fatalf("%q, then %q", out, Show(out))
 		}
 	})
 }
