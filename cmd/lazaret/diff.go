@@ -147,7 +147,7 @@ func (d *deps) someLock(ctx context.Context, arg string, talk io.Writer) (*lock.
 		// An older version of the schema, or a hand's work: it can be compared
 		// with as long as its values can be read.
 		if f, serr := lock.Salvage(data); serr == nil {
-			fmt.Fprintf(talk, "lazaret: warning: %s: %v; its values are compared all the same\n", config.Show(spec), err)
+			fmt.Fprintf(talk, "lazaret: warning: %s: %s; its values are compared all the same\n", config.Show(spec), onScreen(err.Error()))
 			return f, nil
 		}
 		return nil, fmt.Errorf("%s: %w", config.Show(spec), err)

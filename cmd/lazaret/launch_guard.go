@@ -95,7 +95,7 @@ func (s *sentry) event(e step.Event) {
 func (s *sentry) begin() {
 	// Not before: a launch that fails on its way has changed nothing.
 	if err := s.store.Put(s.record); err != nil {
-		s.tell(fmt.Sprintf("what the sandbox leaves will not be looked at: %v", err))
+		s.tell(fmt.Sprintf("what the sandbox leaves will not be looked at: %s", onScreen(err.Error())))
 		return
 	}
 	if n := worth(s.earlier); n > 0 {
@@ -220,7 +220,7 @@ func (s *sentry) end(ctx context.Context, e *ending) {
 
 func (s *sentry) put(r guard.Record) {
 	if err := s.store.Put(r); err != nil {
-		fmt.Fprintf(s.talk, "lazaret: warning: %v\n", err)
+		fmt.Fprintf(s.talk, "lazaret: warning: %s\n", onScreen(err.Error()))
 	}
 }
 

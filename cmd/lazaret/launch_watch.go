@@ -42,7 +42,7 @@ func (w *watch) event(e step.Event) {
 		if err := w.start(); err != nil {
 			// Masks are a convenience; what keeps the host safe is that a lock
 			// which changed is asked about. So it is said, and goes on.
-			w.tell(fmt.Sprintf("the workspace cannot be watched while the sandbox runs: %v", err))
+			w.tell(fmt.Sprintf("the workspace cannot be watched while the sandbox runs: %s", onScreen(err.Error())))
 		}
 	case e.Kind == step.Done || e.Kind == step.Failed:
 		w.stop()

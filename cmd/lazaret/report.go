@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"lazaret/internal/proc"
@@ -42,11 +43,25 @@ func report(stderr io.Writer, command string, err error) int {
 		}
 		err = es.Err
 	}
-	fmt.Fprintf(stderr, "lazaret: error: %v\n", err)
+	fmt.Fprintf(stderr, "lazaret: error: %s\n", onScreen(err.Error()))
 	if next := nextStep(command, status, err); next != "" {
-		fmt.Fprintf(stderr, "lazaret: hint: %s\n", next)
+		fmt.Fprintf(stderr, "lazaret: hint: %s\n", onScreen(next))
 	}
 	return status
+}
+
+// onScreen is the text of an error as it goes on a screen. The system's errors
+// have the names of files as they are, and a sandbox can have chosen those: to
+// act on a terminal, or to go on as if lazaret had said it.
+func onScreen(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		lines[i] = config.Show(l)
+		if i > 0 && strings.HasPrefix(l, "lazaret:") {
+			lines[i] = "  " + lines[i]
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // nextStep is what a person can do about an error: what the error says itself,

