@@ -3,9 +3,10 @@ package launch
 import (
 	"fmt"
 	"strings"
-	"unicode"
 
 	shellquote "github.com/kballard/go-shellquote"
+
+	"lazaret/lock/config"
 )
 
 // shown writes an argument vector so that a shell would read it back, on one
@@ -22,7 +23,8 @@ func shown(args ...string) string {
 	return strings.Join(out, " ")
 }
 
-func hidden(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
+// hidden tells of a character that a person does not see as itself.
+func hidden(r rune) bool { return config.Show(string(r)) != string(r) }
 
 // ansiC is the $'…' form of bash and POSIX.1-2024.
 func ansiC(s string) string {
