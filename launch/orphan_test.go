@@ -36,9 +36,16 @@ func TestConmonOf(t *testing.T) {
 // runtime's processes, are ended, and nobody else's.
 func TestEndOrphans(t *testing.T) {
 	id, other := strings.Repeat("ab", 32), strings.Repeat("cd", 32)
+	never, open, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	defer never.Close()
 	start := func(argv0 string, args ...string) *exec.Cmd {
-		// A shell by another name, which waits.
-		c := &exec.Cmd{Path: "/bin/sh", Args: append([]string{argv0, "-c", "sleep 60; true"}, args...)}
+		// A shell by another name, which waits by itself: a program that it waits
+		// for would go on.
+		c := &exec.Cmd{Path: "/bin/sh", Args: append([]string{argv0, "-c", "read x; true"}, args...), Stdin: never}
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
