@@ -107,12 +107,14 @@ func startHelper(ctx context.Context, h Host, c *claim, conf string, stdio [3]*o
 	case <-hello:
 		return p, nil
 	case <-p.gone:
-		return nil, fmt.Errorf("starting the helper in podman's namespace: it ended at once (%v)", p.close())
+		return nil, fmt.Errorf("starting the helper in podman's namespace: %w (%v)", errEndedAtOnce, p.close())
 	case <-ctx.Done():
 		p.close()
 		return nil, ctx.Err()
 	}
 }
+
+var errEndedAtOnce = errors.New("it ended at once")
 
 func (p *helper) read() {
 	defer close(p.gone)

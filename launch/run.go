@@ -184,7 +184,17 @@ func (r *run) startHelper(ctx context.Context, conf string) (err error) {
 		}
 		defer terminal.Close()
 	}
-	r.helper, err = startHelper(ctx, r.plan.Host, r.claim, conf, stdio, terminal, r.plan.held.file, r.ran)
+	for range 2 {
+		r.helper, err = startHelper(ctx, r.plan.Host, r.claim, conf, stdio, terminal, r.plan.held.file, r.ran)
+		if !errors.Is(err, errEndedAtOnce) {
+			break
+		}
+		// Podman's pause process may have ended after it was found: podman makes
+		// another one.
+		if _, there := findPause(r.plan.Host); there {
+			break
+		}
+	}
 	if err == nil {
 		r.attend.helper.Store(r.helper)
 	}
