@@ -128,7 +128,7 @@ func (d *deps) attackSide(ctx context.Context, l lockFile, of *launch.Plan, plai
 		list = slices.DeleteFunc(slices.Clone(list), func(k attacks.Attack) bool { return k.Plain == attacks.Untried })
 	} else {
 		e := lazaretEngine{a}
-		a.keep.patience = 3 * time.Second // for lazaret's own git
+		a.keep.patience = 10 * time.Second // for lazaret's own git, and its guard
 		if err := e.prepare(ctx); err != nil {
 			return nil, "", err
 		}
@@ -142,6 +142,7 @@ type trial struct {
 	output string   // what its scripts printed
 	later  string   // what the next sandbox's script printed
 	found  []string // what the harness saw of it
+	shared bool     // the repository is the person's own, as the profile has it
 	took   time.Duration
 	lost   string // why it could not be tried, or ""
 }
@@ -157,7 +158,7 @@ const (
 // judge gives the verdict and what it rests on.
 func (t trial) judge(a attacks.Attack) (verdict, why string) {
 	succeeded := verdictLost
-	if a.Known != "" {
+	if a.Known != "" || a.Writeback && t.shared {
 		succeeded = verdictKnown
 	}
 	if len(t.found) > 0 {

@@ -27,12 +27,14 @@ type arena struct {
 	profile string
 	other   string   // another profile, with the same rights
 	self    string   // this program
+	shared  bool     // git = "writeback"
 	foreign []string // digests of another lazaret's programs that the person agreed to
 	uid     int
 	env     []string // of what is started in it
 	secret  string   // the value of each variable that the profile takes from the host
 	leak    string   // a value in the environment that no sandbox is to see
 	keep    keep     // what no attack may change
+	mounts  map[string]lock.Mount
 	ro      []string // where the profile mounts something to be read
 	inside  []string // directories of the workspace that are mounted elsewhere too
 	ears    *ears
@@ -117,6 +119,7 @@ func (a *arena) lockFor(f *lock.File, host launch.Host) (*lock.File, error) {
 	mine.Storage.DataRoot = filepath.Join(a.dir, "data")
 	p := f.Profiles[a.profile]
 	p.Ports, p.Setup = nil, nil
+	a.shared = p.Git.Mode == "writeback"
 	p.Escalation.AutoApprove, p.Escalation.AutoApproveExact = nil, nil
 	p.Mounts = maps.Clone(p.Mounts)
 	n := 0
@@ -145,6 +148,12 @@ func (a *arena) lockFor(f *lock.File, host launch.Host) (*lock.File, error) {
 			return nil, err
 		}
 	}
+	// Apart from the workspace, which may be a tree that git makes for the sandbox.
+	p.Mounts[harnessAt] = lock.Mount{Kind: lock.KindBind, From: a.harness(), Mode: "ro"}
+	if err := os.MkdirAll(a.harness(), 0o755); err != nil {
+		return nil, err
+	}
+	a.mounts = p.Mounts
 	mine.Profiles = map[string]lock.Profile{a.profile: p, a.other: p}
 	return &mine, nil
 }
@@ -202,14 +211,13 @@ func (a *arena) furnish(f *lock.File) error {
 	if err := makeRepository(filepath.Join(a.dir, "outside/repo/.git"), map[string]string{"secret": files["outside/repo/secret"]}); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(a.ws, harnessDir), 0o755); err != nil {
-		return err
-	}
-	return copyFile(a.self, filepath.Join(a.ws, harnessDir, "lazaret"), 0o755)
+	return copyFile(a.self, filepath.Join(a.harness(), "lazaret"), 0o755)
 }
 
-// harnessDir is where the scripts lie, in the workspace.
-const harnessDir = ".attack"
+// harness is where the scripts lie, and harnessAt where sandboxes find them.
+func (a *arena) harness() string { return filepath.Join(a.dir, "harness") }
+
+const harnessAt = "/lazaret-attack"
 
 func writeBelow(dir, name string, data []byte, mode fs.FileMode) error {
 	path := filepath.Join(dir, name)

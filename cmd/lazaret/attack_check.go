@@ -28,7 +28,7 @@ func (f *fight) check(ctx context.Context, s *session, profile string, checks []
 		return nil
 	}
 	if s == nil {
-		if s, err = openSession(ctx, f.engine, profile, f.arena.ws, false); err != nil {
+		if s, err = openSession(ctx, f.engine, f.arena, profile, false); err != nil {
 			return err
 		}
 		defer s.close(ctx)

@@ -68,7 +68,7 @@ func newPlainEngine(ctx context.Context, a *arena, host launch.Host, p lock.Prof
 	}
 	slices.Sort(e.env)
 	n := 0
-	for target, m := range p.Mounts {
+	for target, m := range a.mounts {
 		opts := ""
 		if strings.HasPrefix(m.Mode, "ro") {
 			opts = ":ro"
@@ -80,6 +80,8 @@ func newPlainEngine(ctx context.Context, a *arena, host launch.Host, p lock.Prof
 		case m.Kind == lock.KindBind && strings.HasPrefix(m.From, "{workspace_dir}/"):
 			e.inside[strings.TrimPrefix(m.From, "{workspace_dir}/")] = target + opts
 			continue
+		case m.Kind == lock.KindBind && m.From == a.harness():
+			at = m.From
 		case m.Kind == lock.KindBind, m.Kind == lock.KindOverlay && (strings.HasPrefix(target, "/root") || strings.HasPrefix(target, "/home")):
 			at = filepath.Join(a.dir, "plain", fmt.Sprint(n))
 			n++

@@ -44,7 +44,7 @@ func (f *fight) run(ctx context.Context, list []attacks.Attack) error {
 	var now, terminal, later, other, traps []bout
 	var repos, checks []attacks.Attack
 	for _, a := range list {
-		f.trials[a.ID] = trial{}
+		f.trials[a.ID] = trial{shared: f.arena.shared}
 		if a.Host != "" {
 			checks = append(checks, a)
 			continue
@@ -97,7 +97,7 @@ func (f *fight) write(a attacks.Attack) error {
 		if text == "" {
 			continue
 		}
-		if err := writeBelow(f.arena.ws, filepath.Join(harnessDir, name), []byte(a.Script(f.arena.facts(), text)), 0o644); err != nil {
+		if err := writeBelow(f.arena.harness(), name, []byte(a.Script(f.arena.facts(), text)), 0o644); err != nil {
 			return err
 		}
 	}
@@ -117,7 +117,7 @@ func (a *arena) facts() string {
 		}
 	}
 	return set("OUTSIDE", filepath.Join(a.dir, "outside")) + set("ARENA", a.dir) + set("HOSTPORT", fmt.Sprint(a.ears.port)) + set("HOSTADDR", v4) + set("HOSTADDR6", v6) +
-		set("HOSTUID", fmt.Sprint(a.uid)) + set("PROFILE", a.profile) + set("READONLY", strings.Join(a.ro, " ")) + "probe() { /workspace/" + harnessDir + "/lazaret " + probeCommand + " \"$@\"; }\n"
+		set("HOSTUID", fmt.Sprint(a.uid)) + set("PROFILE", a.profile) + set("READONLY", strings.Join(a.ro, " ")) + "probe() { " + harnessAt + "/lazaret " + probeCommand + " \"$@\"; }\n"
 }
 
 // round has scripts run in one sandbox, one after the other, each judged by
@@ -132,7 +132,7 @@ func (f *fight) round(ctx context.Context, profile string, tty bool, bouts []bou
 		if s == nil {
 			var err error
 			f.bar.show("starting a sandbox to attack")
-			if s, err = openSession(ctx, f.engine, profile, f.arena.ws, tty); err != nil {
+			if s, err = openSession(ctx, f.engine, f.arena, profile, tty); err != nil {
 				return err
 			}
 		}
@@ -199,8 +199,10 @@ func (f *fight) repository(ctx context.Context, a attacks.Attack) error {
 		return nil
 	}
 	dir := filepath.Join(f.arena.ws, a.Repo)
-	if err := writeBelow(dir, filepath.Join(harnessDir, "later"), []byte(a.Script(f.arena.facts(), a.Later)), 0o644); err != nil {
-		return err
+	if _, err := os.Lstat(dir); err != nil {
+		t.lost = "the agent's tree is not the person's workspace"
+		f.trials[a.ID] = t
+		return nil
 	}
 	refused := func(err error) bool {
 		var pe *proc.Error
@@ -237,7 +239,7 @@ func (f *fight) repository(ctx context.Context, a attacks.Attack) error {
 		}
 	}
 	if t.later == "" && t.lost == "" {
-		out, err := proc.Output(ctx, f.engine.command(f.arena.profile, dir, false, "sh", "/workspace/"+harnessDir+"/later"))
+		out, err := proc.Output(ctx, f.engine.command(f.arena.profile, dir, false, "sh", harnessAt+"/"+a.ID+".later"))
 		t.later = string(out)
 		if err != nil && t.later == "" && !refused(err) {
 			t.lost = "could not be tried: " + err.Error()

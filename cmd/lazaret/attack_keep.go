@@ -34,28 +34,30 @@ func (k *keep) begin() (err error) {
 	return err
 }
 
-// ours tells of a path below the root whether anything there is to stay as it is,
-// which is so of everything but: the work tree, the harness's own, what the
-// sandbox keeps, objects, and branches of the sandbox's own.
+// ours tells of a path below the root whether it is to stay as it is, which is so
+// of everything but: the work tree, the harness's own, what the sandbox keeps.
 func (k *keep) ours(path string) bool {
 	if top, _, _ := strings.Cut(path, "/"); top != "workspace" {
-		return !slices.Contains([]string{"data", "state", "volumes", "plain"}, top)
+		return !slices.Contains([]string{"data", "state", "volumes", "plain", "harness"}, top)
 	}
 	in, ok := strings.CutPrefix(path, "workspace/")
 	if !ok {
 		return false
 	}
-	if git, ok := strings.CutPrefix(in, ".git/"); ok {
-		for _, free := range []string{"objects", "refs/heads/lazaret", "refs/lazaret", "logs/refs/heads/lazaret", "logs/refs/lazaret"} {
-			if git == free || strings.HasPrefix(git, free+"/") {
-				return git == "objects/info/alternates"
-			}
-		}
-		return true
-	}
 	for _, own := range []string{".git", ".vscode", ".idea", "lazaret.toml", "lazaret.lock"} {
 		if in == own || strings.HasPrefix(in, own+"/") {
 			return true
+		}
+	}
+	return false
+}
+
+// free tells of a path whether something new may be there: objects, and branches
+// of the sandbox's own.
+func (k *keep) free(path string) bool {
+	for _, free := range []string{"objects/", "refs/heads/lazaret/", "refs/lazaret/", "logs/refs/heads/lazaret/", "logs/refs/lazaret/"} {
+		if strings.HasPrefix(path, "workspace/.git/"+free) {
+			return path != "workspace/.git/objects/info/alternates"
 		}
 	}
 	return false
@@ -74,15 +76,14 @@ func (k *keep) look() (map[string]keptFile, error) {
 		switch {
 		case err != nil || path == ".":
 			return nil // gone meanwhile, or closed to us: said by its absence
-		case d.IsDir() && (path == "workspace" || k.below(path)):
+		case d.IsDir() && (path == "workspace" || strings.HasPrefix(path, "workspace/") || k.ours(path)):
 			return nil
 		case d.IsDir():
 			return fs.SkipDir
-		case !k.ours(path):
-			return nil
 		}
 		fi, err := root.Lstat(path)
-		if err != nil {
+		// A setuid file is something for other users of the machine, wherever it is.
+		if err != nil || !k.ours(path) && fi.Mode()&(fs.ModeSetuid|fs.ModeSetgid) == 0 {
 			return nil
 		}
 		e := keptFile{mode: fi.Mode()}
@@ -97,11 +98,6 @@ func (k *keep) look() (map[string]keptFile, error) {
 		return nil
 	})
 	return out, err
-}
-
-// below tells whether a directory can hold anything that is to stay.
-func (k *keep) below(dir string) bool {
-	return k.ours(dir) || dir == "workspace/.git/objects" || dir == "workspace/.git/objects/info"
 }
 
 // changed says what is not as it was, and puts it back.
@@ -135,7 +131,7 @@ func (k *keep) diff(now map[string]keptFile) (out []string) {
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(now)) {
-		if _, ok := k.first[path]; !ok {
+		if _, ok := k.first[path]; !ok && !k.free(path) {
 			out = append(out, path+" is new")
 		}
 	}
@@ -155,7 +151,7 @@ func (k *keep) restore(now map[string]keptFile) error {
 	defer root.Close()
 	var errs []error
 	for path := range now {
-		if now[path] != k.first[path] {
+		if _, first := k.first[path]; now[path] != k.first[path] && (first || !k.free(path)) {
 			errs = append(errs, root.RemoveAll(path))
 		}
 	}

@@ -40,8 +40,12 @@ func (r attackReport) lines() (out []attackLine) {
 		} else {
 			l.Verdict, l.Why = r.lazaret[a.ID].judge(a)
 			l.Millis = r.lazaret[a.ID].took.Milliseconds()
-			if l.Verdict == verdictKnown {
+			switch {
+			case l.Verdict != verdictKnown:
+			case a.Known != "":
 				l.Why += ": " + a.Known
+			default:
+				l.Why += `: git = "writeback" shares the repository itself; "quarantine" does not`
 			}
 		}
 		if r.plain != nil {
@@ -75,7 +79,7 @@ func (r attackReport) tell(out io.Writer, asJSON bool) error {
 		n[l.Verdict]++
 	}
 	if asJSON {
-		if err := json.NewEncoder(out).Encode(lines); err != nil {
+		if err := json.NewEncoder(ascii{out}).Encode(lines); err != nil {
 			return err
 		}
 	} else if err := r.table(out, lines, n); err != nil {

@@ -48,7 +48,7 @@ func makeRepository(dir string, files map[string]string) error {
 		"refs/heads/side":    hex.EncodeToString(commit) + "\n",
 		"refs/tags/v1":       hex.EncodeToString(commit) + "\n",
 		"hooks/pre-commit":   "#!/bin/sh\n",
-		"info/exclude":       "/" + harnessDir + "/\n",
+		"info/exclude":       "# nothing\n",
 		"objects/info/packs": "",
 	} {
 		if err := writeBelow(dir, name, []byte(text), 0o644); err != nil {

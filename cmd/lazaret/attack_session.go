@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,7 +41,7 @@ if [ -t 0 ]; then stty -echo; fi
 echo "$1 ready"
 while IFS= read -r name; do
 	cd /workspace || exit 1
-	$run sh "/workspace/` + harnessDir + `/$name" </dev/null 2>&1
+	$run sh "` + harnessAt + `/$name" </dev/null 2>&1
 	echo "$1 end $?"
 done
 `
@@ -64,18 +63,18 @@ type session struct {
 }
 
 // open starts a sandbox and waits until it is ready.
-func openSession(ctx context.Context, e engine, profile, ws string, tty bool) (*session, error) {
+func openSession(ctx context.Context, e engine, a *arena, profile string, tty bool) (*session, error) {
 	s := &session{engine: e, mark: "attack" + randomHex(), more: make(chan struct{}, 1)}
-	if err := writeBelow(ws, filepath.Join(harnessDir, "driver"), []byte(driver), 0o644); err != nil {
+	if err := writeBelow(a.harness(), "driver", []byte(driver), 0o644); err != nil {
 		return nil, err
 	}
-	said, err := os.CreateTemp(filepath.Join(ws, harnessDir), "said-")
+	said, err := os.CreateTemp(a.harness(), "said-")
 	if err != nil {
 		return nil, err
 	}
 	os.Remove(said.Name())
 	s.said = said
-	c := e.command(profile, ws, tty, "sh", "/workspace/"+harnessDir+"/driver", s.mark, strconv.Itoa(int(attackTime.Seconds())))
+	c := e.command(profile, a.ws, tty, "sh", harnessAt+"/driver", s.mark, strconv.Itoa(int(attackTime.Seconds())))
 	var out *os.File
 	var theirs []*os.File
 	if tty {

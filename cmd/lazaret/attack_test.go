@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -199,12 +200,14 @@ func TestAttackKeep(t *testing.T) {
 		{put("data/y"), ""},
 		{put("workspace/.git/objects/aa/bb"), ""},
 		{put("workspace/.git/refs/heads/lazaret/agent-x"), ""},
+		{func() { os.RemoveAll(at("workspace/.git/objects")) }, "workspace/.git/objects/info/packs is gone"},
 		{func() { os.MkdirAll(at("workspace/.idea"), 0o755) }, ""},
+		{func() { put("workspace/su")(); os.Chmod(at("workspace/su"), fs.ModeSetuid|0o755) }, "workspace/su is new"},
 		{put("outside/secret"), "outside/secret is changed"},
 		{put("outside/pwned"), "outside/pwned is new"},
 		{put("beside"), "beside is new"},
 		{put("workspace/lazaret.lock"), "workspace/lazaret.lock is changed"},
-		{func() { os.Chmod(at("workspace/lazaret.lock"), 0o4755) }, "workspace/lazaret.lock is changed"},
+		{func() { os.Chmod(at("workspace/lazaret.lock"), 0o666) }, "workspace/lazaret.lock is changed"},
 		{func() {
 			os.Remove(at("workspace/lazaret.lock"))
 			os.Symlink("/etc/passwd", at("workspace/lazaret.lock"))

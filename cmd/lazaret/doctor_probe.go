@@ -101,6 +101,15 @@ func probe(ctx context.Context, what, arg string) string {
 			return probeNoAnswer + ": " + err.Error()
 		}
 		return probeWorks
+	case "rewrite": // a file, with what it holds already
+		b, err := os.ReadFile(arg)
+		if err == nil && len(b) == 0 {
+			return probeNoAnswer
+		}
+		if err == nil {
+			err = os.WriteFile(arg, b, 0)
+		}
+		return found(err)
 	case "raw":
 		for _, s := range [][3]int{{unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_RAW}, {unix.AF_PACKET, unix.SOCK_RAW, 0}} {
 			if fd, err := unix.Socket(s[0], s[1], s[2]); err == nil {

@@ -59,6 +59,9 @@ type Attack struct {
 	Cases []string `toml:"cases"` // what it stems from: H1 …, or a public report
 	Plain string   `toml:"plain"` // how plain podman does: Succeeds, Holds or Untried
 	Why   string   `toml:"why"`   // why, where plain podman is not shown to fall
+	// Writeback: it succeeds where the profile shares the repository itself (git =
+	// "writeback"), because that is what was asked for.
+	Writeback bool `toml:"writeback"`
 	// Control is what shows it succeeding without the protection, where plain
 	// podman does not: a test, or podman with more flags ("podman run …", with
 	// {ARENA} for the harness's directory).
