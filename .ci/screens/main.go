@@ -6,8 +6,10 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"html"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -43,30 +45,40 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
+	if err := draw(os.Stdout, os.Stdin, columns, os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// draw makes a picture on w of what a terminal showed.
+func draw(w io.Writer, capture io.Reader, columns int, title string) error {
 	var lines []string
-	in := bufio.NewScanner(os.Stdin)
+	in := bufio.NewScanner(capture)
 	for in.Scan() {
 		lines = append(lines, in.Text())
 	}
 	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1]) == "" {
 		lines = lines[:len(lines)-1] // a terminal is rarely full
 	}
-	w, h := float64(columns)*cellW+2*margin, len(lines)*cellH+bar+2*margin
-	fmt.Printf(`<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%d" viewBox="0 0 %.0f %d" font-family="ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace" font-size="14">`+"\n", w, h, w, h)
-	fmt.Printf(`<rect width="100%%" height="100%%" rx="9" fill="%s"/>`+"\n", ground)
+	out := bufio.NewWriter(w)
+	width, height := float64(columns)*cellW+2*margin, len(lines)*cellH+bar+2*margin
+	fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%d" viewBox="0 0 %.0f %d" font-family="ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace" font-size="14">`+"\n", width, height, width, height)
+	fmt.Fprintf(out, `<rect width="100%%" height="100%%" rx="9" fill="%s"/>`+"\n", ground)
 	for i, c := range []string{"#f25f6b", "#e5b567", "#59c27c"} {
-		fmt.Printf(`<circle cx="%d" cy="16" r="5.5" fill="%s"/>`, 18+i*18, c)
+		fmt.Fprintf(out, `<circle cx="%d" cy="16" r="5.5" fill="%s"/>`, 18+i*18, c)
 	}
-	fmt.Printf(`<text x="50%%" y="21" text-anchor="middle" fill="#8b8b99" font-size="12">%s</text>`+"\n", html.EscapeString(os.Args[2]))
+	fmt.Fprintf(out, `<text x="50%%" y="21" text-anchor="middle" fill="#8b8b99" font-size="12">%s</text>`+"\n", html.EscapeString(title))
 	var s style
 	for y, l := range lines {
-		row(&s, l, bar+margin+y*cellH)
+		row(out, &s, l, bar+margin+y*cellH)
 	}
-	fmt.Println("</svg>")
+	fmt.Fprintln(out, "</svg>")
+	return errors.Join(in.Err(), out.Flush())
 }
 
 // row draws one line, a run of characters of one look at a time.
-func row(s *style, l string, y int) {
+func row(w io.Writer, s *style, l string, y int) {
 	x := 0
 	for l != "" {
 		if strings.HasPrefix(l, "\x1b[") {
@@ -83,12 +95,12 @@ func row(s *style, l string, y int) {
 		run := l[:end]
 		l = l[end:]
 		n := utf8.RuneCountInString(run)
-		s.draw(run, x, n, y)
+		s.draw(w, run, x, n, y)
 		x += n
 	}
 }
 
-func (s style) draw(run string, x, n, y int) {
+func (s style) draw(w io.Writer, run string, x, n, y int) {
 	fg, bg := s.fg, s.bg
 	if fg == "" {
 		fg = text
@@ -101,7 +113,7 @@ func (s style) draw(run string, x, n, y int) {
 	}
 	left := margin + float64(x)*cellW
 	if bg != "" {
-		fmt.Printf(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>`, left, y, float64(n)*cellW, cellH, bg)
+		fmt.Fprintf(w, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>`, left, y, float64(n)*cellW, cellH, bg)
 	}
 	if strings.TrimSpace(run) == "" {
 		return
@@ -119,7 +131,7 @@ func (s style) draw(run string, x, n, y int) {
 	if s.line {
 		attrs += ` text-decoration="underline"`
 	}
-	fmt.Printf(`<text x="%.1f" y="%d" xml:space="preserve" textLength="%.1f" fill="%s"%s>%s</text>`+"\n", left, y+14, float64(n)*cellW, fg, attrs, html.EscapeString(run))
+	fmt.Fprintf(w, `<text x="%.1f" y="%d" xml:space="preserve" textLength="%.1f" fill="%s"%s>%s</text>`+"\n", left, y+14, float64(n)*cellW, fg, attrs, html.EscapeString(run))
 }
 
 // apply follows an SGR sequence.
