@@ -86,7 +86,7 @@ func runAttacks(cmd *cobra.Command, d *deps, o attackOptions) (err error) {
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	out := attackReport{attacks: list}
-	bar := newProgress(cmd.ErrOrStderr())
+	bar := d.newProgress(cmd.ErrOrStderr())
 	defer bar.clear()
 	for _, plain := range []bool{false, true} {
 		if plain && !o.plain {

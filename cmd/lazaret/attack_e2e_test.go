@@ -114,7 +114,7 @@ func (s *sandboxed) loosened(t *testing.T, all []attacks.Attack) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := &fight{arena: a, engine: p, bar: newProgress(os.Stderr), trials: map[string]trial{}}
+		f := &fight{arena: a, engine: p, bar: (&deps{env: os.Getenv}).newProgress(os.Stderr), trials: map[string]trial{}}
 		if err := f.run(context.WithoutCancel(t.Context()), slices.Clone(list)); err != nil {
 			t.Fatalf("podman run %s: %v", flags, err)
 		}

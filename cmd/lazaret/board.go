@@ -68,7 +68,7 @@ func newBoard(title, place string, steps []step.Step, facts map[string]string) *
 	}
 	b := &board{title: title, place: place}
 	for _, name := range rowOrder {
-		if fact := facts[name]; fact != "" || todo[name] > 0 {
+		if fact := facts[name]; todo[name] > 0 || fact != "" && name != rowSetup {
 			b.rows = append(b.rows, row{name: name, fact: fact, todo: todo[name]})
 		}
 	}
@@ -92,8 +92,10 @@ func (b *board) event(e step.Event, now time.Time) {
 			r.since = now
 		}
 	case step.Done, step.Failed:
-		if r.busy--; r.busy == 0 {
-			r.spent += now.Sub(r.since)
+		if r.busy > 0 {
+			if r.busy--; r.busy == 0 {
+				r.spent += now.Sub(r.since)
+			}
 		}
 		if e.Kind == step.Done {
 			if r.todo--; e.Step == rowSandbox && r.took == "" {
@@ -176,10 +178,20 @@ func tookText(t time.Duration) string {
 	return fmt.Sprintf("%d h %d min", int(t.Hours()), int(t.Minutes())%60)
 }
 
-// ready is told that the sandbox has begun, how long after the launch.
+// ready is told that the sandbox has begun, how long after the launch, where
+// that is known.
 func (b *board) ready(after time.Duration) {
 	r := b.row(rowSandbox)
-	r.todo, r.took = 0, "ready in "+tookText(after)
+	r.todo, r.spent, r.busy = 0, 0, 0
+	if after > 0 {
+		r.took = "ready in " + tookText(after)
+	}
+}
+
+// rest is what is still to be shown once the set-up has run, below what that
+// printed.
+func (b *board) rest() *board {
+	return &board{ending: b.ending, rows: slices.DeleteFunc(slices.Clone(b.rows), func(r row) bool { return r.todo == 0 && r.name != rowSetup })}
 }
 
 // end is told that all is over. clean says that all is undone.
@@ -208,7 +220,11 @@ func (b *board) frame(now time.Time, s style, moves bool) (out []drawn) {
 		case moves && r.busy > 0 && r.elapsed(now) >= calm:
 			mark = markBusy
 		}
-		out = append(out, s.row(line{mark: mark, name: r.name, text: r.fact, note: r.note(now)}, now)...)
+		note := r.note(now)
+		if !moves && mark == markWaiting {
+			note = ""
+		}
+		out = append(out, s.row(line{mark: mark, name: r.name, text: r.fact, note: note}, now)...)
 	}
 	switch {
 	case moves && b.ending != "":

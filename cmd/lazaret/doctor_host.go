@@ -30,7 +30,7 @@ func examineHost(cmd *cobra.Command, d *deps, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	bar := newProgress(cmd.ErrOrStderr())
+	bar := d.newProgress(cmd.ErrOrStderr())
 	bar.show("looking at this machine")
 	list := launch.Examine(cmd.Context(), env, userName())
 	if countFailing(list) == 0 {

@@ -21,6 +21,7 @@ func facts(p *launch.Plan, f *lock.File, ephemeral bool) map[string]string {
 		rowGit:     gitFact(prof.Git, p.Branch(), p.Repository()),
 		rowState:   stateFact(prof.Mounts, ephemeral),
 		rowAsks:    asksFact(prof.Escalation),
+		rowSetup:   count(len(prof.Setup), "command"),
 		rowSandbox: "gVisor " + strings.TrimPrefix(p.Host.Runsc.Version, "release-"),
 	}
 	for k, v := range out {

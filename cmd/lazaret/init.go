@@ -82,7 +82,11 @@ func runInit(cmd *cobra.Command, d *deps, o initOptions) error {
 	}
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "%s: %s\n", lock.WorkspacePath, profilesText(o.profiles))
-	fmt.Fprintf(out, "next: look it through, then run \"lazaret lock\" and \"lazaret launch %s\"\n", o.profiles[0])
+	launch := "lazaret launch"
+	if len(o.profiles) > 1 {
+		launch += " " + o.profiles[0]
+	}
+	fmt.Fprintf(out, "next: look it through, then run \"lazaret lock\" and \"%s\"\n", launch)
 	return nil
 }
 
@@ -157,7 +161,11 @@ func (d *deps) askProfiles(cmd *cobra.Command) ([]string, error) {
 		if i < 0 {
 			return names, nil
 		}
-		fmt.Fprintf(to, "There is none for %s.\n", config.Show(names[i]))
+		near := config.Nearest(names[i], starterNames())
+		if near != "" {
+			near = " Did you mean " + near + "?"
+		}
+		fmt.Fprintf(to, "There is none for %s.%s\n", config.Show(names[i]), near)
 	}
 	return nil, hinted{errors.New("no profile was chosen, so nothing was done"), "give --profile NAME and --image REF for one of your own"}
 }

@@ -203,6 +203,18 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 			return 0, err
 		}
 	}
+	screen := d.newLive(cmd.ErrOrStderr(), host.Terminal)
+	if o.quiet || o.record.verbose {
+		screen.tty = nil
+	}
+	occupies, first := plan.Occupies, screen.first
+	if o.back != nil {
+		// Where the launch was typed it is shown until the sandbox is up.
+		o.back.stderr, o.back.live = screen, screen
+		occupies, first = func(string) bool { return false }, nil
+	} else {
+		talk.through(screen)
+	}
 	d.tellMoved(notes, locked)
 	for _, n := range plan.Notices {
 		fmt.Fprintf(notes, "lazaret: note: %s\n", n)
@@ -232,18 +244,6 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	defer rec.close()
 	ctx, stop := untilSignalBut(cmd.Context(), o.back.holds)
 	defer stop()
-	screen := d.newLive(cmd.ErrOrStderr(), host.Terminal)
-	if o.quiet || o.record.verbose {
-		screen.tty = nil
-	}
-	occupies, first := plan.Occupies, screen.first
-	if o.back != nil {
-		// Where the launch was typed it is shown until the sandbox is up.
-		o.back.stderr, o.back.live = screen, screen
-		occupies, first = func(string) bool { return false }, nil
-	} else {
-		talk.through(screen)
-	}
 	screen.show(newBoard(o.profile, config.Show(d.tilde(host.Workspace)), plan.Steps, facts(plan, file, o.ephemeral)))
 	defer context.AfterFunc(ctx, screen.interrupt)()
 	var ran time.Duration

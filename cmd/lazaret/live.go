@@ -235,13 +235,28 @@ func (l *live) first() {
 	}
 	l.mu.Lock()
 	if l.on && l.board.row(rowSandbox).busy > 0 && l.board.row(rowSetup).todo == 0 {
-		l.board.ready(l.now().Sub(l.began))
+		after := l.now().Sub(l.began)
+		if !l.shared {
+			after = 0 // it is about to begin
+		}
+		l.board.ready(after)
 	}
 	l.mu.Unlock()
 	l.settle(true)
 	l.mu.Lock()
 	l.owed = true
 	l.mu.Unlock()
+}
+
+// resume shows what is left to do after the set-up. From there on the sandbox
+// does not say when it begins to print: the set-up was the first that did.
+func (l *live) resume() {
+	l.settle(false)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	io.WriteString(l.tty, "\r\n")
+	l.board, l.shared = l.board.rest(), false
+	l.begin()
 }
 
 // up is told that the sandbox runs, and nothing more is to be shown.
@@ -275,6 +290,8 @@ func (l *live) event(e step.Event, occupies func(string) bool) {
 		l.mu.Unlock()
 	case e.Kind == step.Begin:
 		l.first()
+	case e.Kind == step.Done && rowOf(e.Step) == rowSetup:
+		l.resume()
 	case e.Kind == step.Done, e.Kind == step.Failed:
 		l.settle(false)
 	}

@@ -126,7 +126,7 @@ func runLock(ctx context.Context, d *deps, o lockOptions, out, talk io.Writer) e
 	if err != nil {
 		return err
 	}
-	bar := newProgress(talk)
+	bar := d.newProgress(talk)
 	req := lock.Request{
 		Config:    cfg,
 		Inputs:    inputs,
@@ -177,6 +177,9 @@ func runLock(ctx context.Context, d *deps, o lockOptions, out, talk io.Writer) e
 	}
 	fmt.Fprintf(out, "%s: %s for %s\n", config.Show(shown), count(len(file.Profiles), "profile"), strings.Join(inputs.Platforms, ", "))
 	tellPins(out, old, file)
+	if errors.Is(stale, fs.ErrNotExist) && terminalOf(talk) != nil {
+		fmt.Fprintln(talk, "next: commit it, and run \"lazaret launch\", which shows what it grants and asks")
+	}
 	return nil
 }
 

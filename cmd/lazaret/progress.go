@@ -3,10 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"sync"
-
-	"golang.org/x/term"
 
 	"lazaret/image"
 	"lazaret/lock/config"
@@ -16,13 +13,14 @@ import (
 // Anywhere else it is silent.
 type progress struct {
 	mu   sync.Mutex
-	to   io.Writer // nil where there is no terminal
+	to   io.Writer // nil where there is no terminal that can take a line back
+	look func() style
 	last string
 }
 
-func newProgress(w io.Writer) *progress {
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		return &progress{to: f}
+func (d *deps) newProgress(w io.Writer) *progress {
+	if f := terminalOf(w); f != nil && !d.dumb() {
+		return &progress{to: f, look: func() style { return d.style(f) }}
 	}
 	return &progress{}
 }
@@ -48,8 +46,9 @@ func (p *progress) show(line string) {
 	if p.to == nil {
 		return
 	}
-	if r := []rune(line); len(r) > 78 { // a line that wraps cannot be taken back
-		line = string(r[:77]) + "…"
+	// A line that wraps cannot be taken back.
+	if s := p.look(); widths(line) > s.room() {
+		line = foldTo(line, s.room()-widths(s.dots()))[0] + s.dots()
 	}
 	p.last = line
 	fmt.Fprintf(p.to, "\r\x1b[K%s", line)

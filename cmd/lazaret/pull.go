@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,7 +79,8 @@ func (d *deps) pull(cmd *cobra.Command, l lockFile, profile string) error {
 	defer stop()
 	screen := d.newLive(cmd.ErrOrStderr(), true)
 	defer screen.close(true)
-	screen.show(newBoard(profile, "", plan.Steps, map[string]string{rowImage: facts(plan, l.file, true)[rowImage]}))
+	images := slices.DeleteFunc(slices.Clone(plan.Steps), func(s step.Step) bool { return !slices.Contains([]string{rowImage, rowNetwork}, rowOf(s.Name)) })
+	screen.show(newBoard(profile, "", images, map[string]string{rowImage: facts(plan, l.file, true)[rowImage]}))
 	defer context.AfterFunc(ctx, screen.interrupt)()
 	stdin, stdout, stderr := files(cmd)
 	_, err = plan.Run(ctx, launch.IO{Stdin: stdin, Stdout: stdout, Stderr: stderr, Observe: func(e step.Event) error {

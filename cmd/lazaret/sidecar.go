@@ -46,7 +46,7 @@ It changes nothing on this machine. Credentials are those of podman or docker.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			bar := newProgress(cmd.ErrOrStderr())
+			bar := d.newProgress(cmd.ErrOrStderr())
 			bar.show("pushing the sidecar")
 			defer bar.clear()
 			resolver := image.NewResolver(image.Options{Keychain: image.NewKeychain(d.environ, d.home), Progress: bar.image})

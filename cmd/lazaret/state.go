@@ -189,10 +189,11 @@ func stateJSON(all []launch.Kept) []keptJSON {
 
 func newStateDuCmd(d *deps, o *trustOptions) *cobra.Command {
 	return &cobra.Command{
-		Use:     "du [PROFILE]",
-		Short:   "Say how much room it takes",
-		Example: "  lazaret state du",
-		Args:    words(0, 1),
+		Use:               "du [PROFILE]",
+		Short:             "Say how much room it takes",
+		Example:           "  lazaret state du",
+		Args:              words(0, 1),
+		ValidArgsFunction: d.completeProfile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := d.stateIn(*o)
 			if err != nil {
@@ -241,8 +242,9 @@ func newStateResetCmd(d *deps, o *trustOptions) *cobra.Command {
 		Short: "Remove what is kept, so that the image's directory shows again",
 		Long: `Reset removes what a profile keeps in its persistent directories, or in those
 that are named. It asks. Volumes, the workspace and the image stay.`,
-		Example: "  lazaret state reset claude /usr/local\n  lazaret state reset --yes claude",
-		Args:    words(1, -1),
+		Example:           "  lazaret state reset claude /usr/local\n  lazaret state reset --yes claude",
+		Args:              words(1, -1),
+		ValidArgsFunction: d.completeProfile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := d.stateIn(*o)
 			if err != nil {

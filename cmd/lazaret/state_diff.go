@@ -23,8 +23,9 @@ func newStateDiffCmd(d *deps, o *trustOptions) *cobra.Command {
 directories of a profile, compared with the image that they were last used on.
 "hides" marks a file that stands before one which the image has changed since
 the file was made: the image's correction to it does not arrive.`,
-		Example: "  lazaret state diff claude\n  lazaret state diff claude /usr/local",
-		Args:    words(1, -1),
+		Example:           "  lazaret state diff claude\n  lazaret state diff claude /usr/local",
+		Args:              words(1, -1),
+		ValidArgsFunction: d.completeProfile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := d.stateIn(*o)
 			if err != nil {

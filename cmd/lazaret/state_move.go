@@ -21,8 +21,9 @@ func newStateExportCmd(d *deps, o *trustOptions) *cobra.Command {
 		Long: `Export writes what a profile keeps in its persistent directories to a tar
 archive, which must not be there yet. It holds logins and whatever else an agent
 was given: it is readable for you only.`,
-		Example: "  lazaret state export claude claude.tar",
-		Args:    words(2, 2),
+		Example:           "  lazaret state export claude claude.tar",
+		Args:              words(2, 2),
+		ValidArgsFunction: d.completeProfile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := d.stateIn(*o)
 			if err != nil {
@@ -79,8 +80,9 @@ func newStateImportCmd(d *deps, o *trustOptions) *cobra.Command {
 		Long: `Import fills a profile's persistent directories from an archive of "lazaret state
 export". The profile must keep nothing yet. What is in the archive is what the
 next sandbox runs: take in only what you trust. The first launch after it asks.`,
-		Example: "  lazaret state import claude claude.tar",
-		Args:    words(2, 2),
+		Example:           "  lazaret state import claude claude.tar",
+		Args:              words(2, 2),
+		ValidArgsFunction: d.completeProfile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := d.stateIn(*o)
 			if err != nil {
