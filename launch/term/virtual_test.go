@@ -41,18 +41,6 @@ func watcher(t *testing.T, name string) (*Viewer, *window, chan End) {
 	}, w, end
 }
 
-// waitText waits until the terminal's main screen has a text.
-func waitText(t *testing.T, v *Virtual, want string) {
-	t.Helper()
-	for range 500 {
-		if strings.Contains(strings.Join(v.Text(), "\n"), want) {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatalf("no %q in %q", want, v.Text())
-}
-
 // Whoever comes late sees what somebody sees who was there all the time, and
 // what is printed next goes on from there.
 func TestVirtualPaintsForWhoComesLate(t *testing.T) {
