@@ -72,6 +72,8 @@ type Host struct {
 	Stale []string
 	// FuseOverlay is the program fuse-overlayfs; "" where it is not installed.
 	FuseOverlay string
+	// Known are the images that were verified before and are as they were, by id.
+	Known map[string]KnownImage
 	// Sources are the mounts' sources, by in-container path.
 	Sources map[string]Source
 	// Masked is what lies at each path of the workspace that a mask covers,
@@ -176,6 +178,7 @@ func Probe(f *lock.File, profile string, e Env) (Host, error) {
 	h.Relay = needs.Sidecar && runsAnywhere(h.Lazaret)
 	h.Environ = podmanEnviron(e.Getenv)
 	h.PullEnv = podman.PullEnviron(e.Getenv)
+	h.Known = knownImages(h.CacheDir, h.Platform, h.Environ)
 	if h.Secrets, err = secrets(profile, needs.Env, e.LookupEnv); err != nil {
 		return Host{}, err
 	}

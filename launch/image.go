@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"lazaret/image"
 	"lazaret/internal/proc"
@@ -29,6 +30,8 @@ type Image struct {
 	Pinned   lock.PlatformImage
 	Dir      string // the workspace, base of oci:DIR
 	Layout   string // where a local image is laid out for podman to pull, or podman puts what it fetches
+	Memory   Memory
+	Known    bool // it was verified, and is as it was; see KnownImage
 }
 
 func layoutName(id string) string { return "layout-" + id }
@@ -39,11 +42,16 @@ type inspected struct {
 	Architecture string
 	Os           string
 	Annotations  map[string]string
+	GraphDriver  graphDriver
 }
 
 // Do looks for the image, gets it if it is not there, and refuses one that is
 // not the image the lock pins.
 func (o Image) Do(ctx context.Context, _ step.Values) (step.Values, error) {
+	if o.Known {
+		return nil, nil
+	}
+	asked := time.Now()
 	img, err := o.inspect(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -52,12 +60,17 @@ func (o Image) Do(ctx context.Context, _ step.Values) (step.Values, error) {
 		if err := o.get(ctx); err != nil {
 			return nil, err
 		}
+		asked = time.Now()
 		if img, err = o.inspect(ctx); err != nil {
 			return nil, refuse(fmt.Sprintf("run \"lazaret lock --update %s\" and review the difference", o.Profile),
 				"profiles.%s.image: %s came without the image the lock pins, %s", o.Profile, config.Show(o.Ref), o.Pinned.Config)
 		}
 	}
-	return nil, o.verify(img)
+	if err := o.verify(img); err != nil {
+		return nil, err
+	}
+	o.Memory.keep(o.Pinned.Config, o.Platform, img, asked)
+	return nil, nil
 }
 
 func (o Image) inspect(ctx context.Context) (inspected, error) {
@@ -175,7 +188,7 @@ func loopback(host string) bool {
 
 // Show gives the commands.
 func (o Image) Show() []string {
-	lines := []string{shown(o.inspectArgv()...)}
+	lines := []string{unlessKnown, shown(o.inspectArgv()...)}
 	if image.IsLocal(o.Ref) {
 		lines = append(lines, "if it is not there: lay out "+config.Show(o.Ref)+" at "+shown(filepath.Join(o.Layout, o.localName())))
 	}

@@ -69,14 +69,18 @@ func (r *resolver) network() error {
 	}
 	r.step(step.Step{
 		Name: "network.image", Where: step.Podman, Needs: needs,
-		Op:   SidecarImage{Engine: engine, Environ: r.environ, Platform: r.Host.Platform, Pinned: pinned, Stash: r.stash(), Layout: filepath.Join(r.Host.CacheDir, layout)},
+		Op: SidecarImage{
+			Engine: engine, Environ: r.environ, Platform: r.Host.Platform, Pinned: pinned, Stash: r.stash(), Layout: filepath.Join(r.Host.CacheDir, layout),
+			Memory: r.memory(), Known: r.known(pinned.Config),
+		},
 		Undo: []step.Undo{{Kind: undoTree, Base: baseCache, Name: layout}},
 	})
 	r.step(step.Step{
 		Name: "network.router", Where: step.Podman, Needs: []string{"network.image", "network.socket"},
 		Op: Router{Engine: engine, Environ: r.environ, Run: podman.Router{
 			Name: name, Image: pinned.Config, Uplink: r.Host.Uplink, Sysctls: sidecar.Sysctls(), Dir: dir, SELinux: r.Host.SELinux,
-		}},
+			PIDFile: filepath.Join(r.dir, "router.pid"),
+		}, Store: r.Host.Known[pinned.Config].containers()},
 		Undo: []step.Undo{{Kind: undoContainer, Name: name}},
 	})
 	r.step(step.Step{Name: "network.hello", Needs: []string{"network.socket", "network.image"}, Op: Hello{r.uplink}})

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -57,6 +58,8 @@ type SidecarImage struct {
 	Pinned   lock.Sidecar
 	Stash    string // where what was pulled of another lazaret's is kept
 	Layout   string // where it is laid out for podman to pull
+	Memory   Memory
+	Known    bool // it was verified, and is as it was; see KnownImage
 }
 
 func sidecarLayoutName(id string) string { return "layout-net-" + id }
@@ -65,6 +68,10 @@ func sidecarLayoutName(id string) string { return "layout-net-" + id }
 // build's own, else another lazaret's from where the lock says. It refuses
 // any other.
 func (o SidecarImage) Do(ctx context.Context, in step.Values) (step.Values, error) {
+	if o.Known {
+		return nil, nil
+	}
+	asked := time.Now()
 	img, err := o.inspect(ctx)
 	if err != nil {
 		if in[fetchErrValue] != "" {
@@ -73,6 +80,7 @@ func (o SidecarImage) Do(ctx context.Context, in step.Values) (step.Values, erro
 		if err := o.load(ctx); err != nil {
 			return nil, fmt.Errorf("loading the network sidecar: %w", err)
 		}
+		asked = time.Now()
 		if img, err = o.inspect(ctx); err != nil {
 			return nil, err
 		}
@@ -83,6 +91,7 @@ func (o SidecarImage) Do(ctx context.Context, in step.Values) (step.Values, erro
 	if obeyed := image.ObeyedAnnotations(img.Annotations); len(obeyed) > 0 {
 		return nil, refuse("remove it with \"podman image rm "+o.Pinned.Config+"\"", "the network sidecar's image carries settings for the runtime")
 	}
+	o.Memory.keep(o.Pinned.Config, o.Platform, img, asked)
 	return nil, nil
 }
 
@@ -128,6 +137,7 @@ func (o SidecarImage) load(ctx context.Context) error {
 // Show gives the commands.
 func (o SidecarImage) Show() []string {
 	return []string{
+		unlessKnown,
 		shown(o.inspectArgv()...),
 		"if it is not there: lay the sidecar out at " + shown(filepath.Join(o.Layout, sidecarLocalName)),
 		"if it is not there: " + shown(o.pullArgv()...),
@@ -139,19 +149,29 @@ type Router struct {
 	Engine  podman.Engine
 	Environ []string
 	Run     podman.Router
+	Store   string // where podman keeps its containers; "" where that is not known
+
+	// started keeps in mind the container's id and its monitor.
+	started func(name, id string, conmon *os.File)
 }
 
 // Do starts it and does not wait for more.
 func (o Router) Do(ctx context.Context, _ step.Values) (step.Values, error) {
-	_, err := proc.Output(ctx, proc.Cmd{Argv: o.Engine.Router(o.Run), Env: o.Environ})
-	return nil, err
+	out, err := proc.Output(ctx, proc.Cmd{Argv: o.Engine.Router(o.Run), Env: o.Environ})
+	if err != nil || o.started == nil || o.Run.PIDFile == "" {
+		return nil, err
+	}
+	if conmon, err := monitor(o.Run.PIDFile); err == nil {
+		o.started(o.Run.Name, strings.TrimSpace(string(out)), conmon)
+	}
+	return nil, nil
 }
 
 // Show gives the command.
 func (o Router) Show() []string { return []string{shown(o.Engine.Router(o.Run)...)} }
 
 func (o Router) container() container {
-	return container{name: o.Run.Name, engine: o.Engine, env: o.Environ}
+	return container{name: o.Run.Name, engine: o.Engine, env: o.Environ, store: o.Store}
 }
 
 // Cable makes the sandbox's network namespace and the cable from it to the

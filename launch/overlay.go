@@ -90,11 +90,17 @@ func (r *resolver) roots() {
 	if r.have("image.root") {
 		return
 	}
-	r.step(step.Step{
+	root := step.Step{
 		Name: "image.root", Where: step.Podman, Needs: []string{"image"},
 		Op:   ImageRoot{Engine: r.Engine, Environ: r.environ, Image: r.pinned.Config, Value: rootValue},
 		Undo: []step.Undo{{Kind: undoUnmount, Name: r.pinned.Config}},
-	})
+	}
+	if layers := r.Host.Known[r.pinned.Config].Layers; len(layers) > 0 {
+		// The mount, if it takes one, goes with the helper.
+		root.Op = ImageLayers{Image: r.pinned.Config, Layers: layers, At: filepath.Join(r.dir, mountsDir, "image"), Value: rootValue}
+		root.Undo = nil
+	}
+	r.step(root)
 	sweep := Sweep{DataRoot: r.Host.DataRoot, Runs: r.Host.Stale}
 	if r.Host.Kept.Commit != nil && !r.opts.Ephemeral {
 		sweep.Place = &r.place

@@ -186,9 +186,17 @@ func (r *resolver) image(pinned lock.PlatformImage) {
 		Op: Image{
 			Engine: r.Engine, Environ: r.environ, PullEnv: r.Host.PullEnv, Profile: r.Record.Profile, Ref: r.profile.Image.Ref,
 			Platform: r.Host.Platform, Pinned: pinned, Dir: r.Host.Workspace, Layout: filepath.Join(r.Host.CacheDir, layout),
+			Memory: r.memory(), Known: r.known(pinned.Config),
 		},
 		Undo: []step.Undo{{Kind: undoTree, Base: baseCache, Name: layout}},
 	})
+}
+
+func (r *resolver) memory() Memory { return Memory{r.Host.CacheDir, r.Host.Environ} }
+
+func (r *resolver) known(config string) bool {
+	_, ok := r.Host.Known[config]
+	return ok
 }
 
 func (r *resolver) sandbox(pinned lock.PlatformImage, mounts []podman.Mount) error {
@@ -213,6 +221,7 @@ func (r *resolver) sandbox(pinned lock.PlatformImage, mounts []podman.Mount) err
 		Env:          map[string]string{},
 		Mounts:       parentsFirst(append(r.fixed, mounts...)),
 		Capabilities: r.profile.Capabilities,
+		IDFile:       filepath.Join(r.dir, "sandbox.id"),
 	}
 	if r.uplink != nil {
 		run.Network = "ns:" + late(netnsValue)
@@ -253,7 +262,7 @@ func (r *resolver) sandbox(pinned lock.PlatformImage, mounts []podman.Mount) err
 	}
 	r.step(step.Step{
 		Name: "sandbox", Where: step.Podman, Needs: needs,
-		Op:   Sandbox{Engine: r.Engine, Environ: r.environ, Run: run, Secrets: secrets, Tasks: r.tasks()},
+		Op:   Sandbox{Engine: r.Engine, Environ: r.environ, Run: run, Secrets: secrets, Tasks: r.tasks(), Store: r.Host.Known[pinned.Config].containers()},
 		Undo: []step.Undo{{Kind: undoContainer, Name: run.Name}},
 	})
 	return nil

@@ -24,6 +24,8 @@ type Sandbox struct {
 	Secrets map[string]string
 	// Tasks bounds how many tasks of the host it may add; see bounded.
 	Tasks uint64
+	// Store is where podman keeps its containers, "" where that is not known.
+	Store string
 
 	stdio [3]*os.File
 }
@@ -38,7 +40,7 @@ func secretValue(name string) string { return "env." + name }
 func late(value string) string { return "<" + value + ">" }
 
 func (o Sandbox) container() container {
-	return container{name: o.Run.Name, engine: o.Engine, env: o.Environ}
+	return container{name: o.Run.Name, engine: o.Engine, env: o.Environ, store: o.Store, idFile: o.Run.IDFile}
 }
 
 // secretsFile is where podman finds the secrets: its descriptor 3.

@@ -43,6 +43,11 @@ type container struct {
 	whole  bool // what started it was not cut short
 	env    []string
 	kill   []string // ends it while it is suspended; see Still
+
+	// What it takes to see that podman has removed it; see removed.
+	store      string
+	id, idFile string
+	conmon     *os.File
 }
 
 // ServeHelper is the helper: it performs what conn asks for until conn ends,
@@ -127,6 +132,9 @@ func (s *server) perform(ctx context.Context, r request) (step.Values, error) {
 	case Sandbox:
 		o.stdio = s.stdio
 		op = o
+	case Router:
+		o.started = s.started
+		op = o
 	case Setup:
 		o.talk = s.stdio[2]
 		op = o
@@ -155,6 +163,17 @@ func (s *server) whole(name string) {
 	for i := range s.containers {
 		if s.containers[i].name == name {
 			s.containers[i].whole = true
+		}
+	}
+}
+
+// started keeps in mind a container's id and its monitor.
+func (s *server) started(name, id string, conmon *os.File) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.containers {
+		if s.containers[i].name == name {
+			s.containers[i].id, s.containers[i].conmon = id, conmon
 		}
 	}
 }
@@ -198,8 +217,10 @@ func (s *server) remove(ctx context.Context, name string) error {
 	if c.kill != nil {
 		proc.Output(ctx, proc.Cmd{Argv: c.kill, Env: c.env}) // what counts is the removal
 	}
-	if _, err := proc.Output(ctx, proc.Cmd{Argv: c.engine.Remove(c.name), Env: c.env}); err != nil {
-		return err
+	if !c.removed() {
+		if _, err := proc.Output(ctx, proc.Cmd{Argv: c.engine.Remove(c.name), Env: c.env}); err != nil {
+			return err
+		}
 	}
 	if !c.whole {
 		if err := endOrphans(ctx, c.engine, c.name, c.env, nil); err != nil {

@@ -95,6 +95,7 @@ func (r *resolver) setUp(run podman.Run, secrets map[string]string) {
 	}
 	run.Name += setupSuffix
 	run.TTY = false
+	run.IDFile = filepath.Join(r.dir, "setup.id")
 	run.Mounts = slices.DeleteFunc(slices.Clone(run.Mounts), func(m podman.Mount) bool { return forSession(m.Target) })
 	for i, m := range run.Mounts {
 		if at, ok := r.setup.stage[m.Source]; ok {
@@ -107,7 +108,7 @@ func (r *resolver) setUp(run podman.Run, secrets map[string]string) {
 	}
 	r.step(step.Step{
 		Name: "setup", Where: step.Podman, Needs: needs,
-		Op:   Setup{Sandbox: Sandbox{Engine: r.Engine, Environ: r.environ, Run: run, Secrets: secrets, Tasks: r.tasks()}, Commands: r.profile.Setup},
+		Op:   Setup{Sandbox: Sandbox{Engine: r.Engine, Environ: r.environ, Run: run, Secrets: secrets, Tasks: r.tasks(), Store: r.Host.Known[r.pinned.Config].containers()}, Commands: r.profile.Setup},
 		Undo: []step.Undo{{Kind: undoContainer, Name: run.Name}},
 	})
 	if r.uplink != nil {

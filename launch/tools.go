@@ -156,7 +156,9 @@ func readToolCache(dir string) map[string]string {
 }
 
 // writeToolCache never fails either: without it, the next launch asks again.
-func writeToolCache(dir string, cache map[string]string) {
+func writeToolCache(dir string, cache map[string]string) { writeCache(dir, toolCacheFile, cache) }
+
+func writeCache(dir, name string, cache any) {
 	if os.MkdirAll(dir, 0o700) != nil {
 		return
 	}
@@ -164,12 +166,12 @@ func writeToolCache(dir string, cache map[string]string) {
 	if err != nil {
 		return
 	}
-	tmp, err := os.CreateTemp(dir, toolCacheFile+".*")
+	tmp, err := os.CreateTemp(dir, name+".*")
 	if err != nil {
 		return
 	}
 	_, werr := tmp.Write(append(b, '\n'))
-	if cerr := tmp.Close(); werr != nil || cerr != nil || os.Rename(tmp.Name(), filepath.Join(dir, toolCacheFile)) != nil {
+	if cerr := tmp.Close(); werr != nil || cerr != nil || os.Rename(tmp.Name(), filepath.Join(dir, name)) != nil {
 		os.Remove(tmp.Name())
 	}
 }

@@ -91,6 +91,8 @@ func opKind(op step.Op) (string, error) {
 		return "still", nil
 	case ImageRoot:
 		return "image-root", nil
+	case ImageLayers:
+		return "image-layers", nil
 	case ImageUnmount:
 		return "image-unmount", nil
 	case Overlay:
@@ -137,6 +139,8 @@ func decodeOp(kind string, raw json.RawMessage) (step.Op, error) {
 		return decode[Still](raw)
 	case "image-root":
 		return decode[ImageRoot](raw)
+	case "image-layers":
+		return decode[ImageLayers](raw)
 	case "image-unmount":
 		return decode[ImageUnmount](raw)
 	case "overlay":

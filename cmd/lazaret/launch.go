@@ -174,6 +174,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	}
 	opts := launch.Options{ID: launch.NewID(), Started: time.Now(), Command: o.command, Ephemeral: o.ephemeral, SkipSetup: o.skipSetup, Helpers: helpers, EndWithoutNetwork: o.endOffline, Detached: o.detach || o.back != nil}
 	if o.dryRun {
+		host.Known = nil // what is done at most
 		opts.ID = "RUN"
 	}
 	plan, err := launch.Resolve(file, o.profile, host, opts)

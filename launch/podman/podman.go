@@ -88,6 +88,7 @@ type Run struct {
 	Network      string            // "": none; else as --network takes it
 	Env          map[string]string // literal values
 	EnvFile      string            // "" or a file of NAME=value lines
+	IDFile       string            // "" or a file to write the container's id to
 	Mounts       []Mount           // in mount order
 	Capabilities []string          // kept; all others are dropped
 	PIDs         int64             // 0: podman's own
@@ -140,6 +141,9 @@ func (e Engine) Run(r Run) []string {
 	}
 	if r.EnvFile != "" {
 		a = append(a, "--env-file", r.EnvFile)
+	}
+	if r.IDFile != "" {
+		a = append(a, "--cidfile", r.IDFile)
 	}
 	for _, m := range r.Mounts {
 		a = append(a, "--mount", m.Arg())

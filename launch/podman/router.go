@@ -9,6 +9,7 @@ type Router struct {
 	Sysctls map[string]string
 	Dir     string // host directory with the socket it calls
 	SELinux bool   // it is enforced, and would not let the router call
+	PIDFile string // "" or a file to write the pid of the container's monitor to
 }
 
 // uplinks are podman's rootless networks with nothing left to the host: the
@@ -46,6 +47,9 @@ func (e Engine) Router(r Router) []string {
 	}
 	if r.SELinux {
 		a = append(a, "--security-opt=label=disable")
+	}
+	if r.PIDFile != "" {
+		a = append(a, "--conmon-pidfile", r.PIDFile)
 	}
 	for _, k := range SortedKeys(r.Sysctls) {
 		a = append(a, "--sysctl", "net."+dotted(k)+"="+r.Sysctls[k])

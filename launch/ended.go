@@ -1,0 +1,75 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A container that ended by itself is removed by podman itself: by the "podman
+// run --rm" that waited for it, and by what its monitor starts at its end. To
+// call podman once more only to hear that there is none takes as long as the
+// rest of a teardown. Where podman keeps what it has of a container is known by
+// then, and that it is gone can be seen.
+
+// endTime is how long podman may take to remove a container by itself, once
+// that has ended, before it is told to.
+const endTime = 2 * time.Second
+
+// removed tells whether podman has removed a container whose start it finished.
+// It is false whenever that is not certain.
+func (c container) removed() bool {
+	if !c.whole || c.store == "" {
+		return false
+	}
+	if c.conmon != nil {
+		// The monitor waits for what removes the container.
+		fds := []unix.PollFd{{Fd: int32(c.conmon.Fd()), Events: unix.POLLIN}}
+		for deadline := time.Now().Add(endTime); ; {
+			n, err := unix.Poll(fds, int(max(time.Until(deadline), 0)/time.Millisecond))
+			if n > 0 && err == nil {
+				break
+			}
+			if err != nil && !errors.Is(err, unix.EINTR) || err == nil {
+				return false
+			}
+		}
+	}
+	id := c.id
+	if id == "" && c.idFile != "" {
+		b, err := readRegular(c.idFile)
+		if err != nil {
+			return false
+		}
+		id = strings.TrimSpace(string(b))
+	}
+	if !containerID.MatchString(id) || !exists(filepath.Join(c.store, "containers.lock")) {
+		return false // not an id, or not podman's storage
+	}
+	_, err := os.Lstat(filepath.Join(c.store, id))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// monitor opens the process whose pid podman wrote to a file.
+func monitor(pidFile string) (*os.File, error) {
+	b, err := readRegular(pidFile)
+	if err != nil {
+		return nil, err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil || pid <= 1 {
+		return nil, fmt.Errorf("%q is no process", b)
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "conmon"), nil
+}

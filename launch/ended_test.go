@@ -1,0 +1,89 @@
+package launch
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestRemoved: podman is only taken to have removed a container where it can be
+// seen that it has.
+func TestRemoved(t *testing.T) {
+	store, id := t.TempDir(), strings.Repeat("0123456789abcdef", 4)
+	file := func(name, text string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	if err := os.WriteFile(filepath.Join(store, "containers.lock"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	good := container{whole: true, store: store, idFile: file("id", id)}
+	if !good.removed() {
+		t.Error("one that is gone is not seen to be")
+	}
+	for name, c := range map[string]container{
+		"cut short":        {store: store, id: id},
+		"no storage":       {whole: true, id: id},
+		"another storage":  {whole: true, store: t.TempDir(), id: id},
+		"no id":            {whole: true, store: store},
+		"no file":          {whole: true, store: store, idFile: "/nowhere"},
+		"what is no id":    {whole: true, store: store, idFile: file("id", "../x")},
+		"an empty id file": {whole: true, store: store, idFile: file("id", "")},
+	} {
+		if c.removed() {
+			t.Errorf("%s: taken to be removed", name)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(store, id), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if good.removed() {
+		t.Error("one that is still there is taken to be removed")
+	}
+}
+
+// TestRemovedWaits: what removes a container at its end may be under way.
+func TestRemovedWaits(t *testing.T) {
+	store, id := t.TempDir(), strings.Repeat("0123456789abcdef", 4)
+	if err := os.WriteFile(filepath.Join(store, "containers.lock"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(store, id), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", `read x; rmdir "$1"`, "sh", filepath.Join(store, id))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := filepath.Join(t.TempDir(), "pid")
+	if err := os.WriteFile(pid, []byte(strconv.Itoa(cmd.Process.Pid)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	conmon, err := monitor(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan bool)
+	go func() { done <- container{whole: true, store: store, id: id, conmon: conmon}.removed() }()
+	in.Close()
+	cmd.Wait()
+	if !<-done {
+		t.Error("it was not waited for")
+	}
+	for _, text := range []string{"", "x", "0", "1", "-7"} {
+		os.WriteFile(pid, []byte(text), 0o600)
+		if _, err := monitor(pid); err == nil {
+			t.Errorf("%q is a process", text)
+		}
+	}
+}
