@@ -24,6 +24,8 @@ const (
 	tasksEach = 2
 	// tasksOwn are those of gVisor and podman themselves, generously.
 	tasksOwn = 256
+	// tasksRouter are those of a router and its podman, likewise.
+	tasksRouter = 64
 	// tasksUsual is how many a sandbox may have whose profile says nothing:
 	// enough for any build, and far from what a machine can bear.
 	tasksUsual = 8192

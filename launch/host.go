@@ -42,6 +42,7 @@ type Host struct {
 	Podman     Tool
 	Runsc      Tool
 	Runc       Tool   // the router's runtime; zero where nothing is reachable
+	Grep       string // grep(1), likewise
 	Uplink     string // podman's rootless network: slirp4netns or pasta
 	Relay      bool   // this program can run inside any sandbox
 	SELinux    bool
@@ -171,6 +172,7 @@ func Probe(f *lock.File, profile string, e Env) (Host, error) {
 		if h.Runc, err = routerRuntime(h.Workspace); err != nil {
 			return Host{}, err
 		}
+		h.Grep, _ = lookPath("grep", podman.SearchPath, h.Workspace) // without it, one thing comes after the other
 		if h.Uplink, err = uplinkKind(h.Podman, h.Workspace); err != nil {
 			return Host{}, err
 		}

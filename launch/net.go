@@ -75,22 +75,47 @@ func (r *resolver) network() error {
 		},
 		Undo: []step.Undo{{Kind: undoTree, Base: baseCache, Name: layout}},
 	})
+	box := Netns{Grep: r.Host.Grep}
+	if r.gated() {
+		box.Hooks = r.hooks()
+	}
+	// The router's undo belongs to what comes before the sandbox: the router
+	// goes after it, whichever of the two was quicker to start.
 	r.step(step.Step{
-		Name: "network.router", Where: step.Podman, Needs: []string{"network.image", "network.socket"},
+		Name: "network.box", Where: step.Podman, Needs: []string{"helper"}, Op: box,
+		Undo: []step.Undo{{Kind: undoContainer, Name: name}},
+	})
+	r.step(step.Step{
+		Name: "network.router", Where: step.Podman, Needs: []string{"network.image", "network.socket", "network.box"},
 		Op: Router{Engine: engine, Environ: r.environ, Run: podman.Router{
 			Name: name, Image: pinned.Config, Uplink: r.Host.Uplink, Sysctls: sidecar.Sysctls(), Dir: dir, SELinux: r.Host.SELinux,
 			PIDFile: filepath.Join(r.dir, "router.pid"),
 		}, Store: r.Host.Known[pinned.Config].containers()},
-		Undo: []step.Undo{{Kind: undoContainer, Name: name}},
 	})
 	r.step(step.Step{Name: "network.hello", Needs: []string{"network.socket", "network.image"}, Op: Hello{r.uplink}})
-	r.step(step.Step{Name: "network.cable", Where: step.Podman, Needs: []string{"network.hello", "network.host"}, Op: Cable{Link: cable()}})
+	r.step(step.Step{Name: "network.cable", Where: step.Podman, Needs: []string{"network.hello", "network.host", "network.box"}, Op: Cable{Link: cable()}})
 	r.step(step.Step{Name: "network.policy", Needs: []string{"network.cable", "network.router"}, Op: SendPolicy{r.uplink}})
+	ready := []string{"network.policy"}
 	if len(ports) > 0 {
 		r.publish(ports)
+		ready = append(ready, "network.ports")
+	}
+	if r.gated() {
+		r.step(step.Step{Name: gateStep, Where: step.Podman, Needs: ready, Op: Gate{}})
 	}
 	return nil
 }
+
+const gateStep = "network.gate"
+
+// gated tells whether the sandbox is made while its network comes up. A set-up
+// needs that before.
+func (r *resolver) gated() bool { return r.uplink != nil && !r.setup.due && r.Host.Grep != "" }
+
+func (r *resolver) hooks() string { return filepath.Join(r.dir, "hooks") }
+
+// beside are the steps that a sandbox with a gate does not wait for.
+var beside = []string{"network.router", "network.hello", "network.cable", "network.policy", "network.ports", gateStep}
 
 // publish leads ports in. A login's callback listens on the sandbox's own
 // loopback address, which no packet can reach: for that, this program itself

@@ -174,9 +174,9 @@ func (o Router) container() container {
 	return container{name: o.Run.Name, engine: o.Engine, env: o.Environ, store: o.Store}
 }
 
-// Cable makes the sandbox's network namespace and the cable from it to the
-// router: before the sandbox starts, since gVisor takes over then what it
-// finds, and nothing that comes later.
+// Cable connects the sandbox's network namespace to the router: before the
+// sandbox starts, since gVisor takes over then what it finds, and nothing that
+// comes later.
 type Cable struct {
 	Link sidecar.Link
 	// Again: the namespace is there and a sandbox has had it, which took the
@@ -184,14 +184,23 @@ type Cable struct {
 	Again bool
 }
 
-// Do gives the namespace as a path that lives as long as the helper.
+// Do makes the cable.
 func (o Cable) Do(_ context.Context, in step.Values) (step.Values, error) {
 	mtu, err := strconv.Atoi(in[mtuValue])
 	if err != nil {
 		return nil, err
 	}
+	six := in[sixValue] != ""
+	box, err := unix.Open(in[netnsValue], unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("finding the sandbox's network namespace: %w", err)
+	}
+	defer unix.Close(box)
 	if o.Again {
-		return nil, o.again(in[netnsValue], mtu, in[sixValue] != "")
+		if err := inNetns(box, func() error { return o.boxEnd(mtu, six) }); err != nil {
+			return nil, fmt.Errorf("connecting the sandbox to its router again: %w", err)
+		}
+		return nil, nil
 	}
 	pid, err := strconv.Atoi(in[pidValue])
 	if err != nil {
@@ -203,34 +212,14 @@ func (o Cable) Do(_ context.Context, in step.Values) (step.Values, error) {
 	}
 	// Not kept: with the router's process, its namespace shall go.
 	defer unix.Close(router)
-	var box int
-	err = inNetns(router, func() error {
-		box, err = newNetns()
-		if err != nil {
-			return fmt.Errorf("making the sandbox's network namespace: %w", err)
-		}
-		return o.routerEnd(box, mtu, in[sixValue] != "")
-	})
+	err = inNetns(router, func() error { return o.routerEnd(box, mtu, six) })
 	if err == nil {
-		err = inNetns(box, func() error { return o.boxEnd(mtu, in[sixValue] != "") })
+		err = inNetns(box, func() error { return o.boxEnd(mtu, six) })
 	}
 	if err != nil {
 		return nil, fmt.Errorf("connecting the sandbox to its router: %w", err)
 	}
-	return step.Values{netnsValue: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), box)}, nil
-}
-
-// again gives the sandbox's end its addresses back.
-func (o Cable) again(netns string, mtu int, six bool) error {
-	box, err := unix.Open(netns, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("finding the sandbox's network namespace: %w", err)
-	}
-	defer unix.Close(box)
-	if err := inNetns(box, func() error { return o.boxEnd(mtu, six) }); err != nil {
-		return fmt.Errorf("connecting the sandbox to its router again: %w", err)
-	}
-	return nil
+	return nil, nil
 }
 
 // routerNetns opens the namespace of the router, which is not the host's.
@@ -260,22 +249,6 @@ func inNetns(fd int, f func() error) error {
 		done <- f()
 	}()
 	return <-done
-}
-
-// newNetns makes a namespace. Its descriptor is a number and not a file, which
-// would be closed when nothing refers to it any more: podman will.
-func newNetns() (int, error) {
-	var fd int
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		err := unix.Unshare(unix.CLONE_NEWNET)
-		if err == nil {
-			fd, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		}
-		done <- err
-	}()
-	return fd, <-done
 }
 
 // routerEnd makes the cable and the router's end of it, which believes nothing
@@ -365,7 +338,6 @@ func (o Cable) Show() []string {
 		return []string{"ip addr add " + o.Link.Box4.String() + "/30 and the rest again, in the sandbox's namespace"}
 	}
 	return []string{
-		"make a network namespace",
 		"ip link add " + routerLink + " netns <" + pidValue + "> mtu <" + mtuValue + "> type veth peer eth0 in it",
 		"ip addr add " + o.Link.Router4.String() + "/30 and " + o.Link.Box4.String() + "/30, and " + o.Link.Router6.String() + "/64 and " + o.Link.Box6.String() + "/64 where <" + sixValue + ">",
 	}

@@ -67,7 +67,7 @@ func TestNetworkPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"network.socket", "network.host", "network.image", "network.router", "network.hello", "network.cable", "network.policy", "network.ports"}
+	want := []string{"network.socket", "network.host", "network.image", "network.box", "network.router", "network.hello", "network.cable", "network.policy", "network.ports"}
 	if got := networkSteps(plan); !slices.Equal(got, want) {
 		t.Errorf("steps %v", got)
 	}

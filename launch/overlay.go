@@ -123,9 +123,7 @@ func (r *resolver) roots() {
 	}
 }
 
-func (r *resolver) have(name string) bool {
-	return slices.ContainsFunc(r.Steps, func(s step.Step) bool { return s.Name == name })
-}
+func (r *resolver) have(name string) bool { return r.Plan.has(name) }
 
 // overlay adds the step that mounts a persistent directory.
 func (r *resolver) overlay(target, name string) podman.Mount {

@@ -223,8 +223,13 @@ func (r *resolver) sandbox(pinned lock.PlatformImage, mounts []podman.Mount) err
 		Capabilities: r.profile.Capabilities,
 		IDFile:       filepath.Join(r.dir, "sandbox.id"),
 	}
+	tasks := r.tasks()
 	if r.uplink != nil {
 		run.Network = "ns:" + late(netnsValue)
+	}
+	if r.gated() {
+		run.Hooks = r.hooks()
+		tasks += tasksRouter // it may come after they are counted
 	}
 	r.terminalEnv(run.Env, pinned)
 	if r.asks != nil {
@@ -258,11 +263,13 @@ func (r *resolver) sandbox(pinned lock.PlatformImage, mounts []podman.Mount) err
 	r.setUp(run, secrets)
 	needs := []string{}
 	for _, s := range r.Steps {
-		needs = append(needs, s.Name)
+		if !r.gated() || !slices.Contains(beside, s.Name) {
+			needs = append(needs, s.Name)
+		}
 	}
 	r.step(step.Step{
 		Name: "sandbox", Where: step.Podman, Needs: needs,
-		Op:   Sandbox{Engine: r.Engine, Environ: r.environ, Run: run, Secrets: secrets, Tasks: r.tasks(), Store: r.Host.Known[pinned.Config].containers()},
+		Op:   Sandbox{Engine: r.Engine, Environ: r.environ, Run: run, Secrets: secrets, Tasks: tasks, Store: r.Host.Known[pinned.Config].containers()},
 		Undo: []step.Undo{{Kind: undoContainer, Name: run.Name}},
 	})
 	return nil

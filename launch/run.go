@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -218,13 +219,22 @@ func (r *run) do(ctx context.Context, s step.Step, in step.Values) (step.Values,
 			return nil, err
 		}
 	}
-	if _, ok := s.Op.(Sandbox); ok {
-		r.attend.phase.Store(PhaseRunning)
+	switch s.Op.(type) {
+	case Sandbox:
+		if !r.plan.has(gateStep) {
+			r.attend.phase.Store(PhaseRunning)
+		}
+	case Gate:
+		defer r.attend.phase.Store(PhaseRunning)
 	}
 	defer r.follow(s)()
 	out, err := r.helper.do(ctx, s.Op, in)
 	r.tell(s, out)
 	return out, err
+}
+
+func (p *Plan) has(name string) bool {
+	return slices.ContainsFunc(p.Steps, func(s step.Step) bool { return s.Name == name })
 }
 
 // occupy gives what runs in a sandbox its secrets and the terminal.

@@ -34,6 +34,7 @@ type server struct {
 	requests   sync.WaitGroup
 
 	mounts overlay.Mounts
+	gate   *os.File // of the sandbox, which waits; nil: it does not
 }
 
 // container is one that the helper started, with what removes it.
@@ -131,6 +132,14 @@ func (s *server) perform(ctx context.Context, r request) (step.Values, error) {
 	switch o := op.(type) {
 	case Sandbox:
 		o.stdio = s.stdio
+		op = o
+		// It must not wait for ever, and not go on without its network.
+		defer context.AfterFunc(ctx, s.closeGate)()
+	case Netns:
+		o.keep = s.keepGate
+		op = o
+	case Gate:
+		o.open = s.openGate
 		op = o
 	case Router:
 		o.started = s.started

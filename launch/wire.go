@@ -79,6 +79,10 @@ func opKind(op step.Op) (string, error) {
 		return "sidecar-image", nil
 	case Router:
 		return "router", nil
+	case Netns:
+		return "box", nil
+	case Gate:
+		return "gate", nil
 	case Cable:
 		return "cable", nil
 	case Publish:
@@ -127,6 +131,10 @@ func decodeOp(kind string, raw json.RawMessage) (step.Op, error) {
 		return decode[SidecarImage](raw)
 	case "router":
 		return decode[Router](raw)
+	case "box":
+		return decode[Netns](raw)
+	case "gate":
+		return decode[Gate](raw)
 	case "cable":
 		return decode[Cable](raw)
 	case "publish":

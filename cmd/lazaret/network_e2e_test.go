@@ -481,7 +481,7 @@ func TestFaultNetwork(t *testing.T) {
 	n := newNetworked(t, "default_allow = [\"192.0.2.0/24\"]\ndefault_deny = []\n", `ports = ["18457"]`)
 	before := n.host()
 	steps := slices.DeleteFunc(n.steps(), func(s string) bool { return !strings.HasPrefix(s, "network.") && s != "sandbox" })
-	if len(steps) != 9 {
+	if len(steps) != 11 {
 		t.Fatalf("steps %v", steps)
 	}
 	n.faults(before, steps)
@@ -489,6 +489,33 @@ func TestFaultNetwork(t *testing.T) {
 
 // TestEndToEndRates compares what passes through the router with what passes
 // without it, from the same runtime over the same user-mode network.
+// TestFaultGate: whatever becomes of the network, of lazaret or of its helper
+// while the sandbox is made beside it, no program runs in the sandbox.
+func TestFaultGate(t *testing.T) {
+	needE2E(t)
+	n := newNetworked(t, "default_allow = [\"192.0.2.0/24\"]\ndefault_deny = []\n", "")
+	before := n.host()
+	mark := filepath.Join(n.ws, "ran")
+	for _, f := range []string{"fail:begin:network.router", "fail:begin:network.policy", "fail:done:network.policy", "fail:begin:network.gate", "kill:begin:network.gate", "killall:begin:network.gate", "killall:done:network.policy"} {
+		c, out := n.cmd([]string{faultVar + "=" + f}, "launch", "shell", "--", "touch", "/workspace/ran")
+		if err := c.Run(); err == nil {
+			t.Errorf("%s: it did not fail\n%s", f, out)
+		}
+		n.must("clean")
+		if _, err := os.Stat(mark); err == nil {
+			t.Errorf("%s: the sandbox's command ran", f)
+			os.Remove(mark)
+		}
+		if diff := n.settled(before); diff != "" {
+			t.Errorf("%s: the host is not as it was\n%s", f, diff)
+		}
+	}
+	n.must("launch", "shell", "--", "touch", "/workspace/ran")
+	if _, err := os.Stat(mark); err != nil {
+		t.Errorf("with its network, the sandbox's command does not run: %v", err)
+	}
+}
+
 func TestEndToEndRates(t *testing.T) {
 	needE2E(t)
 	n := newNetworked(t, "default_allow = [\"192.0.2.0/24\"]\ndefault_deny = []\n", "")

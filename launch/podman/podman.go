@@ -89,6 +89,7 @@ type Run struct {
 	Env          map[string]string // literal values
 	EnvFile      string            // "" or a file of NAME=value lines
 	IDFile       string            // "" or a file to write the container's id to
+	Hooks        string            // "" or a directory of what the runtime runs before it starts the command
 	Mounts       []Mount           // in mount order
 	Capabilities []string          // kept; all others are dropped
 	PIDs         int64             // 0: podman's own
@@ -99,12 +100,16 @@ type Run struct {
 // Argv is "podman run" with nothing left to a default that an image, a
 // configuration file or the caller's environment could set.
 func (e Engine) Run(r Run) []string {
-	a := []string{
+	var a []string
+	if r.Hooks != "" {
+		a = append(a, "--hooks-dir", r.Hooks)
+	}
+	a = append(a,
 		"run", "--rm", "--interactive",
 		"--name", r.Name,
 		"--hostname", r.Hostname,
 		"--pull=never",
-		"--network=" + cmp.Or(r.Network, "none"),
+		"--network="+cmp.Or(r.Network, "none"),
 		"--no-hosts",
 		"--http-proxy=false",
 		"--image-volume=ignore",
@@ -116,7 +121,7 @@ func (e Engine) Run(r Run) []string {
 		"--workdir", r.Workdir,
 		"--entrypoint=",
 		"--cap-drop=all",
-	}
+	)
 	if r.Network != "" {
 		a = append(a, "--dns=none")
 	}
