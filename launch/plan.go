@@ -222,6 +222,7 @@ func (r *resolver) sandbox(pinned lock.PlatformImage, mounts []podman.Mount) err
 		Mounts:       parentsFirst(append(r.fixed, mounts...)),
 		Capabilities: r.profile.Capabilities,
 		IDFile:       filepath.Join(r.dir, "sandbox.id"),
+		PIDFile:      filepath.Join(r.dir, "sandbox.pid"),
 	}
 	tasks := r.tasks()
 	if r.uplink != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -28,6 +29,10 @@ type Sandbox struct {
 	Store string
 
 	stdio [3]*os.File
+	// remove removes the container; alone keeps in mind that podman then ended by
+	// itself.
+	remove func(context.Context) error
+	alone  func()
 }
 
 // exitValue is the Value that holds the sandbox's exit status.
@@ -67,7 +72,7 @@ func (o Sandbox) Do(ctx context.Context, in step.Values) (step.Values, error) {
 		defer f.Close()
 		cmd.ExtraFiles = []*os.File{f}
 	}
-	_, err = proc.Output(ctx, cmd)
+	err = o.run(ctx, cmd)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -76,6 +81,40 @@ func (o Sandbox) Do(ctx context.Context, in step.Values) (step.Values, error) {
 		return nil, err
 	}
 	return step.Values{exitValue: fmt.Sprint(status)}, nil
+}
+
+// removeTime is how long podman may take to remove a sandbox that runs.
+const removeTime = 4 * time.Second
+
+// run runs podman to its end. A sandbox whose time is over is removed, upon which
+// podman ends by itself and leaves nothing. Only before the sandbox is there, or
+// if podman does not end then, is it killed: what it had started by that time
+// has to be looked for.
+func (o Sandbox) run(ctx context.Context, cmd proc.Cmd) error {
+	inner, kill := context.WithCancel(context.WithoutCancel(ctx))
+	defer kill()
+	over := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(over)
+		if o.remove == nil || !exists(o.Run.PIDFile) {
+			kill()
+			return
+		}
+		rm, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTime)
+		defer cancel()
+		if o.remove(rm) != nil {
+			kill()
+		}
+		time.AfterFunc(endTime, kill)
+	})
+	_, err := proc.Output(inner, cmd)
+	if inner.Err() == nil && o.alone != nil {
+		o.alone()
+	}
+	if !stop() {
+		<-over // a removal is not cut short either
+	}
+	return err
 }
 
 // secretsFile writes the secrets to memory that has no name in any directory.

@@ -132,7 +132,7 @@ func (s *server) perform(ctx context.Context, r request) (step.Values, error) {
 	switch o := op.(type) {
 	case Sandbox:
 		o.stdio = s.stdio
-		op = o
+		op = s.attached(o)
 		// It must not wait for ever, and not go on without its network.
 		defer context.AfterFunc(ctx, s.closeGate)()
 	case Netns:
@@ -145,6 +145,7 @@ func (s *server) perform(ctx context.Context, r request) (step.Values, error) {
 		o.started = s.started
 		op = o
 	case Setup:
+		o.Sandbox = s.attached(o.Sandbox)
 		o.talk = s.stdio[2]
 		op = o
 	case Overlay:
@@ -162,6 +163,14 @@ func (s *server) perform(ctx context.Context, r request) (step.Values, error) {
 		s.whole(c.container().name)
 	}
 	return out, err
+}
+
+// attached gives a sandbox what ends it.
+func (s *server) attached(o Sandbox) Sandbox {
+	name := o.Run.Name
+	o.remove = func(ctx context.Context) error { return s.takeDown(ctx, name) }
+	o.alone = func() { s.whole(name) }
+	return o
 }
 
 // whole keeps in mind that a container was started, or ran, without being cut
@@ -212,22 +221,39 @@ func (s *server) suspended(name string, kill []string) {
 	}
 }
 
-// remove removes a container that this helper started.
-func (s *server) remove(ctx context.Context, name string) error {
+// container finds a container that this helper started.
+func (s *server) container(name string) (container, bool) {
 	s.mu.Lock()
-	is := func(c container) bool { return c.name == name }
-	i := slices.IndexFunc(s.containers, is)
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.containers, func(c container) bool { return c.name == name })
 	if i < 0 {
-		s.mu.Unlock()
+		return container{}, false
+	}
+	return s.containers[i], true
+}
+
+// takeDown has podman remove a container that this helper started.
+func (s *server) takeDown(ctx context.Context, name string) error {
+	c, ok := s.container(name)
+	if !ok {
 		return nil
 	}
-	c := s.containers[i]
-	s.mu.Unlock()
 	if c.kill != nil {
 		proc.Output(ctx, proc.Cmd{Argv: c.kill, Env: c.env}) // what counts is the removal
 	}
+	_, err := proc.Output(ctx, proc.Cmd{Argv: c.engine.Remove(c.name), Env: c.env})
+	return err
+}
+
+// remove removes a container that this helper started, and all that is left
+// of it.
+func (s *server) remove(ctx context.Context, name string) error {
+	c, ok := s.container(name)
+	if !ok {
+		return nil
+	}
 	if !c.removed() {
-		if _, err := proc.Output(ctx, proc.Cmd{Argv: c.engine.Remove(c.name), Env: c.env}); err != nil {
+		if err := s.takeDown(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -237,7 +263,7 @@ func (s *server) remove(ctx context.Context, name string) error {
 		}
 	}
 	s.mu.Lock()
-	s.containers = slices.DeleteFunc(s.containers, is)
+	s.containers = slices.DeleteFunc(s.containers, func(c container) bool { return c.name == name })
 	s.mu.Unlock()
 	return nil
 }

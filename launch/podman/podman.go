@@ -89,6 +89,7 @@ type Run struct {
 	Env          map[string]string // literal values
 	EnvFile      string            // "" or a file of NAME=value lines
 	IDFile       string            // "" or a file to write the container's id to
+	PIDFile      string            // "" or a file to write the pid of the container's monitor to
 	Hooks        string            // "" or a directory of what the runtime runs before it starts the command
 	Mounts       []Mount           // in mount order
 	Capabilities []string          // kept; all others are dropped
@@ -149,6 +150,9 @@ func (e Engine) Run(r Run) []string {
 	}
 	if r.IDFile != "" {
 		a = append(a, "--cidfile", r.IDFile)
+	}
+	if r.PIDFile != "" {
+		a = append(a, "--conmon-pidfile", r.PIDFile)
 	}
 	for _, m := range r.Mounts {
 		a = append(a, "--mount", m.Arg())

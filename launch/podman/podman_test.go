@@ -35,7 +35,7 @@ func TestEnvironIsFixed(t *testing.T) {
 	env := Environ(func(k string) string { return person[k] }, "/run/ours.conf")
 	want := []string{
 		"HOME=/home/u", "XDG_RUNTIME_DIR=/run/user/1", "PATH=" + SearchPath,
-		"CONTAINERS_CONF=/run/ours.conf", "PODMAN_IGNORE_CGROUPSV1_WARNING=1",
+		"CONTAINERS_CONF=/run/ours.conf", "PODMAN_IGNORE_CGROUPSV1_WARNING=1", "GOGC=400",
 	}
 	if !slices.Equal(env, want) {
 		t.Errorf("got %q, want %q", env, want)
