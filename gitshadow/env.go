@@ -16,23 +16,19 @@ type Person struct {
 // repository, with the person's home. Hooks in the working tree that cannot be
 // kept from the agent are refused.
 func (r *Repo) Settings(ctx context.Context, g Git) (Person, error) {
-	get := func(key string) string { // an error is of a key that is not set
-		value, _ := g.setting(ctx, key)
-		return value
-	}
-	hooks, err := g.hooksPath(ctx)
+	found, err := g.settings(ctx, hooksKey, "user.name", "user.email", "commit.gpgSign", "tag.gpgSign")
 	if err != nil {
 		return Person{}, refuse("\"git config --list\" says what is wrong"+withoutGit, "asking git where hooks are: "+err.Error())
 	}
-	if err := r.hooksIn(r.Workspace, hooks, g.Home); err != nil {
+	if err := r.hooksIn(r.Workspace, found[hooksKey], g.Home); err != nil {
 		return Person{}, err
 	}
 	if err := r.nestedHooks(ctx, g); err != nil {
 		return Person{}, err
 	}
 	return Person{
-		Name: get("user.name"), Email: get("user.email"),
-		Signs: settings{"": get("commit.gpgSign")}.on("") || settings{"": get("tag.gpgSign")}.on(""),
+		Name: found["user.name"], Email: found["user.email"],
+		Signs: found.on("commit.gpgSign") || found.on("tag.gpgSign"),
 	}, nil
 }
 

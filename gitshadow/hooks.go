@@ -6,38 +6,54 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"lazaret/internal/proc"
 )
 
-// setting is the value that holds for a key, but for what g itself pins.
-func (g Git) setting(ctx context.Context, key string) (string, error) {
-	out, err := g.Output(ctx, "config", "--includes", "-z", "--get-all", key)
-	if err != nil {
-		return "", err
+// settings asks for what holds of some settings: one process for all of them.
+// What is not set is not in the answer.
+func (g Git) settings(ctx context.Context, keys ...string) (settings, error) {
+	var quoted []string
+	for _, key := range keys {
+		quoted = append(quoted, regexp.QuoteMeta(strings.ToLower(key)))
 	}
-	values := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
-	for _, pin := range pins {
-		if name, _, _ := strings.Cut(pin, "="); name == key {
-			values = values[:len(values)-1] // g's own comes last
+	out, err := g.Output(ctx, "config", "--includes", "-z", "--get-regexp", "^("+strings.Join(quoted, "|")+")$")
+	if proc.ExitStatus(err) == 1 {
+		return nil, nil // none is set
+	}
+	if err != nil {
+		return nil, err
+	}
+	values := map[string][]string{}
+	for entry := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		key, value, _ := strings.Cut(entry, "\n")
+		values[key] = append(values[key], value)
+	}
+	found := settings{}
+	for _, key := range keys {
+		v := values[strings.ToLower(key)]
+		for _, pin := range pins {
+			if name, _, _ := strings.Cut(pin, "="); name == key && len(v) > 0 {
+				v = v[:len(v)-1] // g's own comes last
+			}
+		}
+		if len(v) > 0 {
+			found[key] = v[len(v)-1]
 		}
 	}
-	if len(values) == 0 {
-		return "", nil
-	}
-	return values[len(values)-1], nil
+	return found, nil
 }
 
 // hooksPath is where hooks are that the settings name; "" where they do not.
 func (g Git) hooksPath(ctx context.Context) (string, error) {
-	value, err := g.setting(ctx, "core.hooksPath")
-	if proc.ExitStatus(err) == 1 {
-		return "", nil
-	}
-	return value, err
+	found, err := g.settings(ctx, hooksKey)
+	return found[hooksKey], err
 }
+
+const hooksKey = "core.hooksPath"
 
 // nestedHooks finds the hooks of nested repositories: by the settings of each,
 // as far as they are in its own file, or else by the person's.
