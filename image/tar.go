@@ -20,6 +20,8 @@ type File struct {
 	Link string      // if set, the Path of another File, of which this is a hard link
 }
 
+const tarBlock = 512
+
 // layerTar packs files as the one tar there is of them: parents made, sorted,
 // links after what they name, owned by root, at the epoch.
 func layerTar(files []File) ([]byte, error) {
@@ -50,7 +52,13 @@ func layerTar(files []File) ([]byte, error) {
 	slices.SortFunc(sorted, func(a, b File) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Path, b.Path))
 	})
+	size := 2 * tarBlock // the end
+	for _, f := range sorted {
+		size += tarBlock + (len(f.Data)+tarBlock-1)/tarBlock*tarBlock
+	}
+	// Growing by itself, the buffer would be copied and cleared over and over.
 	var buf bytes.Buffer
+	buf.Grow(size)
 	w := tar.NewWriter(&buf)
 	for _, f := range sorted {
 		if err := writeEntry(w, f, all); err != nil {
