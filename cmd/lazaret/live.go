@@ -155,20 +155,7 @@ func (l *live) Write(p []byte) (int, error) {
 // folded is a text for the terminal: what is longer than a line is folded, and
 // since a line feed does not return in raw mode, that is made explicit.
 func (l *live) folded(text string) string {
-	columns := l.look().columns
-	var b strings.Builder
-	for one := range strings.Lines(strings.ReplaceAll(text, "\r\n", "\n")) {
-		whole, ended := strings.CutSuffix(one, "\n")
-		parts := []string{whole}
-		if ended && strings.HasPrefix(whole, "lazaret: ") {
-			parts = fold(whole, columns)
-		}
-		b.WriteString(strings.Join(parts, "\r\n"))
-		if ended {
-			b.WriteString("\r\n")
-		}
-	}
-	return b.String()
+	return foldLines(strings.ReplaceAll(text, "\r\n", "\n"), l.look().columns, "\r\n")
 }
 
 // pay begins a line where the sandbox may have left one unfinished.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/term"
+
 	"lazaret/internal/proc"
 	"lazaret/lock"
 	"lazaret/lock/config"
@@ -43,10 +45,15 @@ func report(stderr io.Writer, command string, err error) int {
 		}
 		err = es.Err
 	}
-	fmt.Fprintf(stderr, "lazaret: error: %s\n", onScreen(err.Error()))
+	text := fmt.Sprintf("lazaret: error: %s\n", onScreen(err.Error()))
 	if next := nextStep(command, status, err); next != "" {
-		fmt.Fprintf(stderr, "lazaret: hint: %s\n", onScreen(next))
+		text += fmt.Sprintf("lazaret: hint: %s\n", onScreen(next))
 	}
+	columns := 0
+	if f := terminalOf(stderr); f != nil {
+		columns, _, _ = term.GetSize(int(f.Fd()))
+	}
+	io.WriteString(stderr, foldLines(text, columns, "\n"))
 	return status
 }
 

@@ -56,6 +56,23 @@ func fold(line string, columns int) []string {
 	return foldBy(line, columns, hang)
 }
 
+// foldLines folds what lazaret says, line by line, and ends lines with end.
+func foldLines(text string, columns int, end string) string {
+	var b strings.Builder
+	for one := range strings.Lines(text) {
+		whole, ended := strings.CutSuffix(one, "\n")
+		parts := []string{whole}
+		if ended && strings.HasPrefix(whole, "lazaret: ") {
+			parts = fold(whole, columns)
+		}
+		b.WriteString(strings.Join(parts, end))
+		if ended {
+			b.WriteString(end)
+		}
+	}
+	return b.String()
+}
+
 // foldTo breaks a text into parts of at most columns, all of which begin in one
 // column.
 func foldTo(text string, columns int) []string { return foldBy(text, columns, "") }

@@ -52,3 +52,10 @@ func FuzzFold(f *testing.F) {
 		}
 	})
 }
+
+func TestFoldLines(t *testing.T) {
+	got := foldLines("lazaret: error: it is not there\n  a line of a list that is long\nlazaret: hint", 24, "\r\n")
+	if want := "lazaret: error: it is\r\n      not there\r\n  a line of a list that is long\r\nlazaret: hint"; got != want {
+		t.Errorf("%q", got)
+	}
+}
