@@ -100,10 +100,11 @@ func (p Place) heldBy() string {
 	return h.Run
 }
 
-// lockTries and lockPause are for locks that somebody only looks at.
+// lockTries and lockPause are for locks that somebody only looks at: on a busy
+// machine, whoever does may be held up between looking and letting go.
 const (
-	lockTries = 5
-	lockPause = 5 * time.Millisecond
+	lockTries = 20
+	lockPause = 25 * time.Millisecond
 )
 
 func tryLock(n int) (err error) {
