@@ -188,7 +188,7 @@ func TestAttacksOnTheStore(t *testing.T) {
 			}
 			start := time.Now()
 			err := w.pass()
-			if took := time.Since(start); took > 30*time.Second {
+			if took := time.Since(start); took > 2*time.Minute { // a busy machine takes half a minute
 				t.Errorf("it took %v", took)
 			}
 			if a.harm != "" {

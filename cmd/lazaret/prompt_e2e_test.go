@@ -406,7 +406,8 @@ func TestEndToEndPrompt(t *testing.T) {
 	d.wait("one", `host\$$`)
 	d.line("one", "echo status $?")
 	end := d.wait("one", `status 3\nhost\$$`)
-	if regexp.MustCompile(`[0-9;]+[Rc]`).MatchString(end[strings.LastIndex(end, "asked  "):]) {
+	// What the last lines are depends on what else was told.
+	if regexp.MustCompile(`[0-9;]+[Rc]`).MatchString(end[max(0, strings.LastIndex(end, "asked  ")):]) {
 		t.Errorf("answers of the terminal are typed into the shell:\n%s", end)
 	}
 	if is := d.state("one"); !regexp.MustCompile(`alternate 0 .* shown 1 insert 0 keys 0 keypad 0 mouse 0 0 0 0 .*wrap 1 region 0,29`).MatchString(is) {

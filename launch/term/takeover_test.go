@@ -240,7 +240,12 @@ func TestCloseKeepsTheCursor(t *testing.T) {
 		w, tty := openWindow(t)
 		s, child := sandboxed(t, tty)
 		child.WriteString("one\r\ntwo\r\nthree\r\n" + end)
-		time.Sleep(50 * time.Millisecond)
+		for range 500 {
+			if strings.Contains(w.sent(), "three\r\n"+end) {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,7 @@ type Attack struct {
 
 	Won   string   `toml:"won"`   // what shows that it succeeded
 	Where []string `toml:"where"` // what withstands it: FILE:FUNCTION
-	Cases []string `toml:"cases"` // what it stems from: H1 …, or a public report
+	Cases []string `toml:"cases"` // what it stems from: a public report, or by number (H1 …) a hole found while lazaret was designed
 	Plain string   `toml:"plain"` // how plain podman does: Succeeds, Holds or Untried
 	Why   string   `toml:"why"`   // why, where plain podman is not shown to fall
 	// Writeback: it succeeds where the profile shares the repository itself (git =
