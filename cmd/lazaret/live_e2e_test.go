@@ -50,7 +50,8 @@ func TestEndToEndScreen(t *testing.T) {
 	d.wait("one", `^hello\nhost\$$`)
 
 	// A screen that becomes narrower is drawn again, and Ctrl-C ends it all.
-	d.line("one", "clear; PATH="+slow+":$PATH lazaret launch shell; echo status $?")
+	// Where nothing is remembered of images, podman is asked.
+	d.line("one", "clear; XDG_CACHE_HOME="+filepath.Join(slow, "cache")+" PATH="+slow+":$PATH lazaret launch shell; echo status $?")
 	d.wait("one", `[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] image`)
 	d.tmux("resize-window", "-t", "one", "-x", "44")
 	d.wait("one", `^shell  ….*ws\n  [⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] image    builtin:shell\s+[0-9a-f]{12}.*\n(  . .*\n)+  . sandbox  gVisor \S+$`)
