@@ -14,7 +14,7 @@ export GOFLAGS="-trimpath -buildvcs=false"
 
 # ./... passes over directories whose names begin with a dot.
 # shellcheck disable=SC2034 # for the scripts that source this
-packages=(./... ./.ci/testsum ./.ci/lockbench ./.ci/benchtable ./.ci/sidecarsums ./.ci/screens)
+packages=(./... ./.ci/testsum ./.ci/benchtable ./.ci/sidecarsums ./.ci/screens)
 
 say() { printf '%s\n' "$*" >&2; }
 
