@@ -37,8 +37,9 @@ const knownFile = "images.json"
 // knownKey is what an image is remembered by.
 func knownKey(config, platform string) string { return platform + " " + config }
 
-// storage is the directory of the storage driver's own files, as in podman's
-// own layout: overlay-images, overlay-containers.
+// containers is the directory in which the storage driver keeps its containers,
+// beside that of its images, as in podman's own layout: overlay-images,
+// overlay-containers.
 func (k KnownImage) containers() string {
 	if k.Images == "" {
 		return ""
