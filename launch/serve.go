@@ -16,7 +16,6 @@ import (
 
 	"lazaret/internal/proc"
 	"lazaret/internal/step"
-	"lazaret/launch/podman"
 	"lazaret/launch/term"
 	"lazaret/overlay"
 )
@@ -35,20 +34,6 @@ type server struct {
 
 	mounts overlay.Mounts
 	gate   *os.File // of the sandbox, which waits; nil: it does not
-}
-
-// container is one that the helper started, with what removes it.
-type container struct {
-	name   string
-	engine podman.Engine
-	whole  bool // what started it was not cut short
-	env    []string
-	kill   []string // ends it while it is suspended; see Still
-
-	// What it takes to see that podman has removed it; see removed.
-	store      string
-	id, idFile string
-	conmon     *os.File
 }
 
 // ServeHelper is the helper: it performs what conn asks for until conn ends,
@@ -165,37 +150,6 @@ func (s *server) perform(ctx context.Context, r request) (step.Values, error) {
 	return out, err
 }
 
-// attached gives a sandbox what ends it.
-func (s *server) attached(o Sandbox) Sandbox {
-	name := o.Run.Name
-	o.remove = func(ctx context.Context) error { return s.takeDown(ctx, name) }
-	o.alone = func() { s.whole(name) }
-	return o
-}
-
-// whole keeps in mind that a container was started, or ran, without being cut
-// short: podman knows all of it.
-func (s *server) whole(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range s.containers {
-		if s.containers[i].name == name {
-			s.containers[i].whole = true
-		}
-	}
-}
-
-// started keeps in mind a container's id and its monitor.
-func (s *server) started(name, id string, conmon *os.File) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range s.containers {
-		if s.containers[i].name == name {
-			s.containers[i].id, s.containers[i].conmon = id, conmon
-		}
-	}
-}
-
 func (s *server) cancel(id int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,64 +162,6 @@ func (s *server) reply(r reply) {
 	s.encMu.Lock()
 	defer s.encMu.Unlock()
 	s.enc.Encode(r) // lazaret may be gone; end() is next then
-}
-
-// suspended keeps in mind what ends a container that stands still.
-func (s *server) suspended(name string, kill []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range s.containers {
-		if s.containers[i].name == name {
-			s.containers[i].kill = kill
-		}
-	}
-}
-
-// container finds a container that this helper started.
-func (s *server) container(name string) (container, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.containers, func(c container) bool { return c.name == name })
-	if i < 0 {
-		return container{}, false
-	}
-	return s.containers[i], true
-}
-
-// takeDown has podman remove a container that this helper started.
-func (s *server) takeDown(ctx context.Context, name string) error {
-	c, ok := s.container(name)
-	if !ok {
-		return nil
-	}
-	if c.kill != nil {
-		proc.Output(ctx, proc.Cmd{Argv: c.kill, Env: c.env}) // what counts is the removal
-	}
-	_, err := proc.Output(ctx, proc.Cmd{Argv: c.engine.Remove(c.name), Env: c.env})
-	return err
-}
-
-// remove removes a container that this helper started, and all that is left
-// of it.
-func (s *server) remove(ctx context.Context, name string) error {
-	c, ok := s.container(name)
-	if !ok {
-		return nil
-	}
-	if !c.removed() {
-		if err := s.takeDown(ctx, name); err != nil {
-			return err
-		}
-	}
-	if !c.whole {
-		if err := endOrphans(ctx, c.engine, c.name, c.env, nil); err != nil {
-			return err
-		}
-	}
-	s.mu.Lock()
-	s.containers = slices.DeleteFunc(s.containers, func(c container) bool { return c.name == name })
-	s.mu.Unlock()
-	return nil
 }
 
 // end takes down what is left once lazaret is gone or done: first the
