@@ -89,7 +89,7 @@ func (s *server) remove(ctx context.Context, name string) error {
 	if !ok {
 		return nil
 	}
-	if !c.removed() {
+	if !c.removed(endTime) {
 		if err := s.takeDown(ctx, name); err != nil {
 			return err
 		}

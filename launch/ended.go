@@ -24,15 +24,15 @@ import (
 const endTime = 2 * time.Second
 
 // removed tells whether podman has removed a container whose start it finished.
-// It is false whenever that is not certain.
-func (c container) removed() bool {
+// It waits for that if it is under way, and is false whenever it is not certain.
+func (c container) removed(within time.Duration) bool {
 	if !c.whole || c.store == "" {
 		return false
 	}
 	if c.conmon != nil {
 		// The monitor waits for what removes the container.
 		fds := []unix.PollFd{{Fd: int32(c.conmon.Fd()), Events: unix.POLLIN}}
-		for deadline := time.Now().Add(endTime); ; {
+		for deadline := time.Now().Add(within); ; {
 			n, err := unix.Poll(fds, int(max(time.Until(deadline), 0)/time.Millisecond))
 			if n > 0 && err == nil {
 				break

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestRemoved: podman is only taken to have removed a container where it can be
@@ -24,7 +25,7 @@ func TestRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := container{whole: true, store: store, idFile: file("id", id)}
-	if !good.removed() {
+	if !good.removed(endTime) {
 		t.Error("one that is gone is not seen to be")
 	}
 	for name, c := range map[string]container{
@@ -36,14 +37,14 @@ func TestRemoved(t *testing.T) {
 		"what is no id":    {whole: true, store: store, idFile: file("id", "../x")},
 		"an empty id file": {whole: true, store: store, idFile: file("id", "")},
 	} {
-		if c.removed() {
+		if c.removed(endTime) {
 			t.Errorf("%s: taken to be removed", name)
 		}
 	}
 	if err := os.Mkdir(filepath.Join(store, id), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if good.removed() {
+	if good.removed(endTime) {
 		t.Error("one that is still there is taken to be removed")
 	}
 }
@@ -73,13 +74,12 @@ func TestRemovedWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan bool)
-	go func() { done <- container{whole: true, store: store, id: id, conmon: conmon}.removed() }()
-	in.Close()
-	cmd.Wait()
-	if !<-done {
+	// Not over when it is looked for: without the wait it would be seen.
+	time.AfterFunc(100*time.Millisecond, func() { in.Close() })
+	if !(container{whole: true, store: store, id: id, conmon: conmon}).removed(30 * time.Second) {
 		t.Error("it was not waited for")
 	}
+	cmd.Wait()
 	for _, text := range []string{"", "x", "0", "1", "-7"} {
 		os.WriteFile(pid, []byte(text), 0o600)
 		if _, err := monitor(pid); err == nil {
