@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"lazaret/escalate/wire"
 	"lazaret/internal/step"
 	"lazaret/launch/podman"
 	"lazaret/lock"
@@ -133,7 +134,7 @@ const setupSuffix = "-setup"
 
 // forSession tells of a mount whether it is for a person at the sandbox only.
 func forSession(target string) bool {
-	for _, t := range []string{"/run/lazaret/certs", "/run/lazaret/escalate", "/run/lazaret/escalate.sock"} {
+	for _, t := range []string{wire.CertsDir, wire.ClientPath, wire.Socket} {
 		if target == t {
 			return true
 		}
