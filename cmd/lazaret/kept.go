@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
 
 	"lazaret/launch"
@@ -23,8 +24,8 @@ import (
 // keptRun is what is kept of a detached run, for whoever was not attached when
 // it was said: two files in the state directory, ID.json and ID.log.
 type keptRun struct {
-	json string // path
-	end0 keptEnd
+	json    string  // path
+	outcome keptEnd // what is in it
 
 	mu  sync.Mutex
 	log *os.File
@@ -50,7 +51,7 @@ func (d *deps) keptDir() string { return below(d.xdg("XDG_STATE_HOME", ".local/s
 // keepRun begins to keep what is said of a run.
 func (d *deps) keepRun(r launch.Record) (*keptRun, error) {
 	dir := d.keptDir()
-	k := &keptRun{json: filepath.Join(dir, r.ID+".json"), end0: keptEnd{Record: r}}
+	k := &keptRun{json: filepath.Join(dir, r.ID+".json"), outcome: keptEnd{Record: r}}
 	err := os.MkdirAll(dir, 0o700)
 	if err == nil {
 		pruneKept(dir)
@@ -96,15 +97,12 @@ func written(path string) time.Time {
 }
 
 func (k *keptRun) write() error {
-	b, err := json.Marshal(k.end0)
+	b, err := json.Marshal(k.outcome)
 	if err != nil {
 		return err
 	}
-	tmp := k.json + ".new"
-	if err := os.WriteFile(tmp, b, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(tmp, k.json)
+	// Next to it, whatever TMPDIR says.
+	return renameio.WriteFile(k.json, b, 0o600, renameio.WithTempDir(filepath.Dir(k.json)))
 }
 
 // Write adds to the log, as long as there is room in it.
@@ -127,7 +125,7 @@ func (k *keptRun) Write(p []byte) (int, error) {
 // end keeps how it ended.
 func (k *keptRun) end(status int, screen []string) {
 	now := time.Now()
-	k.end0.Ended, k.end0.Status, k.end0.Screen = &now, status, screen
+	k.outcome.Ended, k.outcome.Status, k.outcome.Screen = &now, status, screen
 	k.write() // where there is no room for it, there is nobody to tell either
 }
 
