@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -155,9 +156,10 @@ func (s *sandboxed) shell(t *testing.T) (in io.Writer, lines *bufio.Scanner) {
 // lateRegistry has some images and answers after 20 ms.
 func lateRegistry(t *testing.T) (refs []string) {
 	t.Helper()
-	h, late := registry.New(registry.Logger(log.New(io.Discard, "", 0))), false
+	h := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	var late atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if late {
+		if late.Load() {
 			time.Sleep(20 * time.Millisecond)
 		}
 		h.ServeHTTP(w, r)
@@ -177,6 +179,6 @@ func lateRegistry(t *testing.T) (refs []string) {
 		}
 		refs = append(refs, ref.Name())
 	}
-	late = true
+	late.Store(true)
 	return refs
 }
