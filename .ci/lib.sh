@@ -16,6 +16,12 @@ export GOFLAGS="-trimpath -buildvcs=false"
 # shellcheck disable=SC2034 # for the scripts that source this
 packages=(./... ./.ci/testsum ./.ci/benchtable ./.ci/sidecarsums ./.ci/screens)
 
+# Packages with tests that start real sandboxes.
+e2e_packages=(./cmd/lazaret)
+# Those of them that take too long for every change are make test-long's.
+# shellcheck disable=SC2034 # likewise
+long_tests='^TestFault(Soak|FullDisk|Reset)$'
+
 say() { printf '%s\n' "$*" >&2; }
 
 die() {
@@ -97,6 +103,19 @@ into_stage() {
 # user namespace may remove.
 unstage() {
 	as_account rm -rf "$1" 2>/dev/null || as_account podman unshare rm -rf "$1"
+}
+
+# e2e_copy OUT: copies what the end-to-end tests need to a stage, laid out as in
+# the clone, with each package's tests as its e2e.test. They are built below OUT.
+# copy is the stage from then on, whether the rest succeeds or not.
+e2e_copy() {
+	local out=$1 package
+	copy=$(stage) && into_stage "$copy" . || return
+	for package in "${e2e_packages[@]}"; do
+		mkdir -p "$out/e2e/$package" &&
+			CGO_ENABLED=0 go test -c -o "$out/e2e/$package/e2e.test" "$package" || return
+	done
+	root=$out/e2e into_stage "$copy" .
 }
 
 # settle: stops the process with which rootless podman keeps its namespaces,
