@@ -21,7 +21,7 @@ test-long:
 	@.ci/test-long
 
 fuzz:
-	@.ci/fuzz $(DURATION) $(FUZZ)
+	@.ci/fuzz "$(or $(DURATION),60s)" "$(FUZZ)"
 
 demo:
 	@.ci/demo
