@@ -75,7 +75,7 @@ func (d *deps) keepRun(r launch.Record) (*keptRun, error) {
 
 func (d *deps) keptLog(id string) string { return filepath.Join(d.keptDir(), id+".log") }
 
-// pruneKept removes all but the newest.
+// pruneKept removes all but the newest, those that run, and what is of none.
 func pruneKept(dir string) {
 	logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
 	if err != nil {
@@ -83,8 +83,28 @@ func pruneKept(dir string) {
 	}
 	slices.SortFunc(logs, func(a, b string) int { return written(b).Compare(written(a)) })
 	for _, path := range logs[min(keptRunsMost-1, len(logs)):] {
+		pruneLog(path)
+	}
+	// A log is made first and removed first; what is of none is left of somebody who
+	// was killed.
+	files, _ := filepath.Glob(filepath.Join(dir, "*.json*"))
+	for _, path := range files {
+		id, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), "."), ".")
+		if _, err := os.Lstat(filepath.Join(dir, id+".log")); errors.Is(err, fs.ErrNotExist) {
+			os.Remove(path)
+		}
+	}
+}
+
+// pruneLog removes a log that nobody holds.
+func pruneLog(path string) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 		os.Remove(path)
-		os.Remove(strings.TrimSuffix(path, ".log") + ".json")
 	}
 }
 

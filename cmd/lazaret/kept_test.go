@@ -58,6 +58,40 @@ func TestKeptIsBounded(t *testing.T) {
 	}
 }
 
+// TestKeptOfWhoRuns: what is kept of a run that goes on stays, however old it is
+// and however many came after; what is of none goes.
+func TestKeptOfWhoRuns(t *testing.T) {
+	d := keeping(t)
+	k, err := d.keepRun(keptRecord(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.close()
+	at := time.Unix(1, 0)
+	os.Chtimes(k.log.Name(), at, at)
+	for _, name := range []string{"ffffffffffff.json", "ffffffffffff.json.new", ".ffffffffffff.json12345"} {
+		if err := os.WriteFile(filepath.Join(d.keptDir(), name), []byte("{}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := 2; n < keptRunsMost+5; n++ {
+		k, err := d.keepRun(keptRecord(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.close()
+	}
+	if all := d.keptEnds(); len(all) != keptRunsMost+1 || all[0].Record.ID != keptRecord(1).ID {
+		t.Errorf("%d runs are kept, the oldest is %s", len(all), all[0].Record.ID)
+	}
+	if _, err := os.Stat(k.log.Name()); err != nil {
+		t.Error(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(d.keptDir(), "*ffffffffffff.*")); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
 // TestKeptTells: how it ended, and what a sandbox wrote acts on no terminal.
 func TestKeptTells(t *testing.T) {
 	d := keeping(t)
