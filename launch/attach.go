@@ -36,13 +36,15 @@ type attachReply struct {
 	None bool   `json:"none,omitempty"` // it is on a terminal of its own
 }
 
-// attachMessage is what was typed or is to be shown, a size, or an end.
+// attachMessage is what was typed or is to be shown, a size, or an end. Back comes
+// after the End: the viewer's terminal is what it was.
 type attachMessage struct {
 	Data  []byte    `json:"data,omitempty"`
 	Cols  int       `json:"cols,omitempty"`
 	Rows  int       `json:"rows,omitempty"`
 	Leave bool      `json:"leave,omitempty"`
 	End   *term.End `json:"end,omitempty"`
+	Back  bool      `json:"back,omitempty"`
 }
 
 // slowViewer is how long a viewer may take to take what it is shown.
@@ -72,7 +74,8 @@ func (a *attend) attach(_ context.Context, conn *net.UnixConn, raw json.RawMessa
 		return
 	}
 	defer tty.Close()
-	// A viewer that is killed cannot put its terminal back.
+	// A viewer that is killed cannot put its terminal back, nor one that hung when
+	// it was told to go and is killed later: until it says that it has, we keep it.
 	keeper := term.KeepFile(tty)
 	conn.SetDeadline(time.Time{})
 	v := &term.Viewer{
@@ -83,7 +86,6 @@ func (a *attend) attach(_ context.Context, conn *net.UnixConn, raw json.RawMessa
 		},
 		Hurry: func() { conn.SetWriteDeadline(time.Now().Add(controlTimeout)) },
 		Gone: func(e term.End) {
-			keeper.Done()
 			conn.SetWriteDeadline(time.Now().Add(controlTimeout))
 			enc.Encode(attachMessage{End: &e})
 			conn.CloseWrite()
@@ -97,19 +99,25 @@ func (a *attend) attach(_ context.Context, conn *net.UnixConn, raw json.RawMessa
 		return
 	}
 	defer keeper.Restore()
+	types := newTypist(a.screen, v)
+	defer close(types)
 	for dec := json.NewDecoder(conn); ; {
 		var m attachMessage
 		if dec.Decode(&m) != nil {
+			types.rest()
 			a.screen.Lost(v)
 			return
 		}
 		switch {
+		case m.Back:
+			keeper.Done()
 		case m.Leave:
+			types.rest()
 			a.screen.Leave(v)
 		case m.Cols > 0:
 			a.screen.Resize(v, m.Cols, m.Rows)
 		default:
-			a.screen.Type(v, m.Data)
+			types.add(m.Data)
 		}
 	}
 }
@@ -246,6 +254,13 @@ func (a *Attached) Resize(cols, rows int) error {
 
 // Leave asks to be let go.
 func (a *Attached) Leave() error { return a.send(attachMessage{Leave: true}) }
+
+// Back says that the person's terminal is what it was, where it was let go.
+func (a *Attached) Back() {
+	if a.end != nil {
+		a.send(attachMessage{Back: true}) // whose lazaret has ended needs not hear it
+	}
+}
 
 // Close goes without being let go.
 func (a *Attached) Close() error { return a.conn.Close() }

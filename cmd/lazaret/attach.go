@@ -110,7 +110,9 @@ func (d *deps) sitDown(ctx context.Context, cmd *cobra.Command, env launch.Env, 
 	}
 	defer far.Close()
 	fmt.Fprintf(cmd.ErrOrStderr(), "lazaret: note: %s leaves %s, which goes on%s\n", term.LeaveKeys, r.Profile, d.said(r))
-	_, err = w.Show(ctx, far)
+	if _, err = w.Show(ctx, far); err == nil {
+		far.Back()
+	}
 	if !far.End().Over {
 		fmt.Fprintln(cmd.ErrOrStderr()) // the cursor is where the sandbox had it
 	}

@@ -127,15 +127,17 @@ func (v *Virtual) Watched() (is bool, changed <-chan struct{}) {
 // does not read loses it.
 const typeFor = 2 * time.Second
 
-// Type types for a viewer.
-func (v *Virtual) Type(from *Viewer, b []byte) {
+// Type types for a viewer, and tells whether it was taken.
+func (v *Virtual) Type(from *Viewer, b []byte) bool {
 	v.mu.Lock()
 	is := v.viewer == from
 	v.mu.Unlock()
-	if is {
-		v.ptmx.SetWriteDeadline(time.Now().Add(typeFor))
-		v.ptmx.Write(b)
+	if !is {
+		return false
 	}
+	v.ptmx.SetWriteDeadline(time.Now().Add(typeFor))
+	_, err := v.ptmx.Write(b)
+	return err == nil
 }
 
 // Resize gives the terminal the size of the viewer's.
