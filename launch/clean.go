@@ -44,13 +44,7 @@ func Clean(ctx context.Context, e Env) ([]Cleaned, error) {
 	}
 	var out []Cleaned
 	for _, id := range ids {
-		c, err := openClaim(runs, id)
-		if errors.Is(err, errHeld) && beingCleaned(filepath.Join(runs, id)) {
-			// Another lazaret takes it down at this moment. What it holds is free
-			// only then.
-			awaitCleaned(ctx, filepath.Join(runs, id))
-			continue
-		}
+		c, err := claimDead(ctx, runs, id)
 		switch {
 		case errors.Is(err, errHeld), errors.Is(err, fs.ErrNotExist):
 			continue // alive, or gone meanwhile
@@ -63,6 +57,36 @@ func Clean(ctx context.Context, e Env) ([]Cleaned, error) {
 		out = append(out, done)
 	}
 	return out, cleanUnborn(runs)
+}
+
+// holdPatience is how long the lock of a run whose lazaret is gone may be held:
+// by that lazaret until the kernel has ended it, or by one that only looks.
+const holdPatience = 2 * time.Second
+
+// claimDead is openClaim, and waits for a lock that is about to be free.
+func claimDead(ctx context.Context, runs, id string) (*claim, error) {
+	dir := filepath.Join(runs, id)
+	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		c, err := openClaim(runs, id)
+		switch {
+		case !errors.Is(err, errHeld):
+			return c, err
+		case beingCleaned(dir):
+			// Another lazaret takes it down at this moment. What it holds is free
+			// only then.
+			awaitCleaned(ctx, dir)
+			return openClaim(runs, id)
+		case !died(dir) || time.Since(start) > holdPatience || ctx.Err() != nil:
+			return nil, err
+		}
+	}
+}
+
+// died tells whether the lazaret that wrote its name into a run's lock has ended
+// or is ending.
+func died(dir string) bool {
+	b, err := readRegular(filepath.Join(dir, supervisorLock))
+	return err == nil && len(b) > 0 && processEnded(string(b))
 }
 
 func cleanRun(ctx context.Context, c *claim, e Env, done *Cleaned) error {
@@ -188,7 +212,7 @@ const cleaning = "cleaning"
 
 func beingCleaned(dir string) bool {
 	b, err := readRegular(filepath.Join(dir, supervisorLock))
-	return err == nil && string(b) == cleaning
+	return err == nil && strings.HasPrefix(string(b), cleaning) // over a longer name
 }
 
 // awaitCleaned waits until another lazaret has taken a run down, or given up.

@@ -145,6 +145,12 @@ func fillClaim(dir string, r Record) (*claim, error) {
 			return nil, err
 		}
 	}
+	// Whoever finds the lock held can tell whether that is by us.
+	if name, err := processName(os.Getpid()); err == nil {
+		if err := os.WriteFile(filepath.Join(dir, supervisorLock), []byte(name), 0o600); err != nil {
+			return nil, err
+		}
+	}
 	c := &claim{Record: r, dir: dir}
 	return c, c.open(dir)
 }

@@ -186,7 +186,7 @@ func TestEndToEndDetachTakesStatus(t *testing.T) {
 	}
 
 	// stop and exec work as ever.
-	s.must("launch", "--detach", "--ephemeral", "shell")
+	s.must("launch", "--detach", "shell")
 	if out := s.must("exec", "shell", "--", "echo", "beside"); out != "beside\n" {
 		t.Errorf("exec: %q", out)
 	}
