@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"strings"
 
@@ -51,34 +50,6 @@ func (h *Host) probeGit(mode string, e Env) error {
 	}
 	h.Git.Person, err = h.Git.Repo.Settings(context.Background(), g)
 	return gitRefusal(err)
-}
-
-// probeHooks finds where git looks for hooks in a workspace that the sandbox has
-// without git: there too, git on the host would run what lies there.
-func (h *Host) probeHooks(e Env) error {
-	repo, err := gitshadow.Probe(h.Workspace, h.UID)
-	if err != nil {
-		return err
-	}
-	if repo.Kind == gitshadow.None || repo.Kind == gitshadow.Above {
-		return nil
-	}
-	program, err := gitshadow.FindGit(e.Getenv("PATH"), h.Workspace, h.DataRoot)
-	if err != nil {
-		return nil // and nobody runs hooks
-	}
-	_, err = repo.Settings(context.Background(), gitshadow.Git{
-		Program: program, GitDir: repo.GitDir, Home: h.Home, ConfigHome: e.Getenv("XDG_CONFIG_HOME"),
-	})
-	h.Git.Repo.HooksPath, h.Git.Repo.Hookless = repo.HooksPath, repo.Hookless
-	for i, n := range h.Git.Repo.Nested {
-		for _, same := range repo.Nested {
-			if same.Path == n.Path {
-				h.Git.Repo.Nested[i].HooksPath, h.Git.Repo.Nested[i].Hookless = same.HooksPath, same.Hookless
-			}
-		}
-	}
-	return err
 }
 
 func probeRepo(workspace string, uid int) (gitshadow.Repo, error) {
@@ -228,59 +199,6 @@ func (r *resolver) gitMounts() (out []podman.Mount) {
 			p.Relabel = "z"
 		}
 		out = append(out, p)
-	}
-	return out
-}
-
-// nestedMounts covers what a repository has at a deeper place: the .git of
-// nested ones, and hooks that lie in the working tree. A mount does not keep the
-// directories above it from being renamed, which would leave the bare thing
-// under the old name: so each of them is mounted on itself.
-func (r *resolver) nestedMounts() (out []podman.Mount) {
-	taken, after := maps.Clone(r.profile.Mounts), map[string]string{}
-	itself := func(path, mode string) {
-		target := filepath.Join("/workspace", path)
-		if _, ok := taken[target]; ok {
-			return
-		}
-		taken[target] = lock.Mount{}
-		var needs []string
-		if s := after[path]; s != "" {
-			needs = append(needs, s)
-		}
-		out = append(out, r.bindAfter(target, Source{Path: filepath.Join(r.Host.Workspace, path), Exists: true, Dir: true}, mode, needs...))
-	}
-	around := func(path string) {
-		for i, c := range path {
-			if c == '/' {
-				itself(path[:i], "rw,z")
-			}
-		}
-	}
-	repo := r.Host.Git.Repo
-	if r.treeDir() != "" {
-		return nil // the workspace is not there
-	}
-	for _, n := range repo.Nested {
-		around(n.Path + "/")
-		if n.Kind == gitshadow.None || r.shadow == nil {
-			target := filepath.Join("/workspace", n.Path, ".git")
-			if n.GitFile {
-				out = append(out, r.itself(target, 0))
-			} else {
-				out = append(out, podman.Mount{Kind: "tmpfs", Target: target, Size: "1m"})
-			}
-		}
-	}
-	hooks, missing := repo.Hooks()
-	// Where there are none yet, the agent must not make any.
-	for _, path := range missing {
-		r.makeMask(path, undoHooks)
-		after[path] = "mask /workspace/" + path
-	}
-	for _, hooks := range hooks {
-		around(hooks)
-		itself(hooks, "ro,z")
 	}
 	return out
 }

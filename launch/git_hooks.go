@@ -1,0 +1,69 @@
+package launch
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"lazaret/gitshadow"
+	"lazaret/launch/podman"
+	"lazaret/lock"
+)
+
+// nestedMounts covers what a repository has at a deeper place: the .git of
+// nested ones, and hooks that lie in the working tree. A mount does not keep the
+// directories above it from being renamed, which would leave the bare thing
+// under the old name: so each of them is mounted on itself.
+func (r *resolver) nestedMounts() (out []podman.Mount) {
+	taken, after := maps.Clone(r.profile.Mounts), map[string]string{}
+	repo := r.Host.Git.Repo
+	hooks, missing := repo.Hooks()
+	itself := func(path string) {
+		target := filepath.Join("/workspace", path)
+		if _, ok := taken[target]; ok {
+			return
+		}
+		taken[target] = lock.Mount{}
+		var needs []string
+		if s := after[path]; s != "" {
+			needs = append(needs, s)
+		}
+		mode := "rw,z"
+		// A nested repository can be where the hooks are, or lie among them.
+		if slices.ContainsFunc(hooks, func(h string) bool { return within(path, h) }) {
+			mode = "ro,z"
+		}
+		out = append(out, r.bindAfter(target, Source{Path: filepath.Join(r.Host.Workspace, path), Exists: true, Dir: true}, mode, needs...))
+	}
+	around := func(path string) {
+		for i, c := range path {
+			if c == '/' {
+				itself(path[:i])
+			}
+		}
+	}
+	if r.treeDir() != "" {
+		return nil // the workspace is not there
+	}
+	for _, n := range repo.Nested {
+		around(n.Path + "/")
+		if n.Kind == gitshadow.None || r.shadow == nil {
+			target := filepath.Join("/workspace", n.Path, ".git")
+			if n.GitFile {
+				out = append(out, r.itself(target, 0))
+			} else {
+				out = append(out, podman.Mount{Kind: "tmpfs", Target: target, Size: "1m"})
+			}
+		}
+	}
+	// Where there are none yet, the agent must not make any.
+	for _, path := range missing {
+		r.makeMask(path, undoHooks)
+		after[path] = "mask /workspace/" + path
+	}
+	for _, hooks := range hooks {
+		around(hooks)
+		itself(hooks)
+	}
+	return out
+}

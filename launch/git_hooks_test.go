@@ -1,0 +1,50 @@
+package launch
+
+import (
+	"path/filepath"
+	"testing"
+
+	"lazaret/gitshadow"
+)
+
+// TestHooksAmongNestedRepositories: hooks are read-only also where the directory
+// that they are in is a nested repository, holds one or lies in one.
+func TestHooksAmongNestedRepositories(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		hooks  string
+		nested []string
+		want   map[string]bool // target below /workspace: read-only
+	}{
+		{"hooks are a submodule", ".githooks", []string{".githooks"}, map[string]bool{".githooks": true}},
+		{"hooks hold one", ".githooks", []string{".githooks/deep/lib"}, map[string]bool{".githooks": true, ".githooks/deep": true, ".githooks/deep/lib": true}},
+		{"hooks lie in one", "vendor/lib/hooks", []string{"vendor/lib"}, map[string]bool{"vendor": false, "vendor/lib": false, "vendor/lib/hooks": true}},
+		{"the same beginning", "hooks", []string{"hooks2"}, map[string]bool{"hooks": true, "hooks2": false}},
+	} {
+		for _, mode := range []string{"quarantine", "none"} {
+			h := fixedHost()
+			repo := &h.Git.Repo
+			repo.HooksPath, repo.Nested = tt.hooks, nil
+			for _, path := range tt.nested {
+				git := filepath.Join(repo.GitDir, "modules", path)
+				repo.Nested = append(repo.Nested, gitshadow.Repo{
+					Workspace: filepath.Join(h.Workspace, path), Path: path, Kind: gitshadow.Submodule, GitFile: true, Name: path,
+					GitDir: git, CommonDir: git, ObjectFormat: "sha1", RefFormat: "files", Detached: true, HeadID: repo.HeadID,
+				})
+			}
+			plan, err := Resolve(locked(t, base+"git = \""+mode+"\"\n"), "my_agent", h, options())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]bool{}
+			for _, m := range plan.Steps[len(plan.Steps)-1].Op.(Sandbox).Run.Mounts {
+				got[m.Target] = m.ReadOnly
+			}
+			for path, want := range tt.want {
+				if ro, there := got["/workspace/"+path]; !there || ro != want {
+					t.Errorf("%s, git %s: %s is mounted: %v, read-only: %v", tt.name, mode, path, there, ro)
+				}
+			}
+		}
+	}
+}
