@@ -55,6 +55,42 @@ func (g Git) hooksPath(ctx context.Context) (string, error) {
 
 const hooksKey = "core.hooksPath"
 
+// FindHooks finds where git looks for hooks in a workspace that the sandbox has
+// without git, and in repositories nested in it: there too, git on the host
+// would run what lies there. g needs the program and the person's home.
+func (r *Repo) FindHooks(ctx context.Context, g Git) error {
+	switch r.Kind {
+	case None:
+	case Above:
+		if err := r.hooksAbove(ctx, g); err != nil {
+			return err
+		}
+	default:
+		g.GitDir = r.GitDir
+		_, err := r.Settings(ctx, g)
+		return err
+	}
+	return r.nestedHooks(ctx, g)
+}
+
+// hooksAbove finds those of the repository that the workspace is a directory of.
+// It is asked from outside of the workspace, where no sandbox wrote anything.
+func (r *Repo) hooksAbove(ctx context.Context, g Git) error {
+	g.GitDir, g.Dir = "", filepath.Dir(r.Workspace)
+	var top string
+	hooks, err := g.hooksPath(ctx)
+	if err == nil {
+		top, err = g.Line(ctx, "rev-parse", "--show-toplevel")
+	}
+	if err != nil {
+		return refuse("\"git config --list\" says what is wrong"+withoutGit, "asking git where hooks are: "+err.Error())
+	}
+	above := Repo{Workspace: top}
+	err = above.hooksIn(r.Workspace, hooks, g.Home)
+	r.HooksPath, r.Hookless = above.HooksPath, above.Hookless
+	return err
+}
+
 // nestedHooks finds the hooks of nested repositories: by the settings of each,
 // as far as they are in its own file, or else by the person's.
 func (r *Repo) nestedHooks(ctx context.Context, g Git) error {

@@ -34,7 +34,7 @@ func Probe(workspace string, uid int) (Repo, error) {
 	}
 	if entries, err := os.ReadDir(filepath.Join(workspace, ".git")); fi.IsDir() && err == nil && len(entries) == 0 {
 		r.findNested(uid)
-		return r, nil // an empty directory is what a mask of another sandbox needs
+		return above(r), nil // an empty directory is what a mask of another sandbox needs
 	}
 	if err := r.locate(fi); err != nil {
 		return r, err
@@ -61,7 +61,9 @@ func ProbeNested(workspace string, uid int) Repo {
 // above finds the repository that a directory without .git lies in.
 func above(r Repo) Repo {
 	for dir := filepath.Dir(r.Workspace); ; dir = filepath.Dir(dir) {
-		if exists(filepath.Join(dir, ".git")) {
+		entries, err := os.ReadDir(filepath.Join(dir, ".git"))
+		empty := err == nil && len(entries) == 0 // a mask's, which git passes by
+		if exists(filepath.Join(dir, ".git")) && !empty {
 			r.Kind = Above
 			r.Prefix, _ = filepath.Rel(dir, r.Workspace)
 			return r

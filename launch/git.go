@@ -19,8 +19,8 @@ type GitHost struct {
 	Program string // git; "" where there is nothing to ask it
 	Repo    gitshadow.Repo
 	Person  gitshadow.Person
-	// Unknown is why nobody knows where git looks for hooks, where the sandbox
-	// has no git.
+	// Unknown is why hooks that lie in the workspace are not kept from a sandbox
+	// that has no git.
 	Unknown error
 }
 
@@ -32,7 +32,12 @@ func (h *Host) probeGit(mode string, e Env) error {
 	if mode == "none" {
 		// What is there is covered, whatever it is.
 		h.Git.Repo = gitshadow.ProbeNested(h.Workspace, h.UID)
-		h.Git.Unknown = h.probeHooks(e)
+		repo, err := gitshadow.Probe(h.Workspace, h.UID)
+		if err != nil {
+			h.Git.Unknown = err
+			return nil
+		}
+		h.findHooks(repo, e)
 		return nil
 	}
 	var err error
@@ -40,6 +45,7 @@ func (h *Host) probeGit(mode string, e Env) error {
 		return err
 	}
 	if k := h.Git.Repo.Kind; k == gitshadow.None || k == gitshadow.Above {
+		h.findHooks(h.Git.Repo, e)
 		return nil
 	}
 	if h.Git.Program, err = gitshadow.FindGit(e.Getenv("PATH"), h.Workspace, h.DataRoot); err != nil {
@@ -110,10 +116,10 @@ func gitSources(sources map[string]Source, repo gitshadow.Repo) {
 // what it writes are added after it: they find the store in r.shadow.
 func (r *resolver) git() error {
 	g, repo := r.profile.Git, r.Host.Git.Repo
+	if r.Host.Git.Unknown != nil {
+		r.notice("hooks of git's that lie in the workspace can be written by the sandbox: " + r.Host.Git.Unknown.Error())
+	}
 	if g.Mode == "none" {
-		if r.Host.Git.Unknown != nil {
-			r.notice("hooks of git's that lie in the workspace can be written by the sandbox: " + r.Host.Git.Unknown.Error())
-		}
 		return nil
 	}
 	if repo.Kind == gitshadow.Above {

@@ -1,6 +1,8 @@
 package launch
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -9,6 +11,30 @@ import (
 	"lazaret/launch/podman"
 	"lazaret/lock"
 )
+
+// findHooks finds where git looks for hooks in a workspace that the sandbox has
+// without git; repo is what lies there.
+func (h *Host) findHooks(repo gitshadow.Repo, e Env) {
+	if repo.Kind == gitshadow.None && len(repo.Nested) == 0 {
+		return // nobody commits there
+	}
+	program, err := gitshadow.FindGit(e.Getenv("PATH"), h.Workspace, h.DataRoot)
+	if err != nil {
+		h.Git.Unknown = errors.New("no git was found in PATH to ask where it looks for them")
+		return
+	}
+	h.Git.Unknown = repo.FindHooks(context.Background(), gitshadow.Git{
+		Program: program, Home: h.Home, ConfigHome: e.Getenv("XDG_CONFIG_HOME"),
+	})
+	h.Git.Repo.HooksPath, h.Git.Repo.Hookless = repo.HooksPath, repo.Hookless
+	for i, n := range h.Git.Repo.Nested {
+		for _, same := range repo.Nested {
+			if same.Path == n.Path {
+				h.Git.Repo.Nested[i].HooksPath, h.Git.Repo.Nested[i].Hookless = same.HooksPath, same.Hookless
+			}
+		}
+	}
+}
 
 // nestedMounts covers what a repository has at a deeper place: the .git of
 // nested ones, and hooks that lie in the working tree. A mount does not keep the

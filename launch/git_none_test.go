@@ -69,3 +69,63 @@ func TestHooksWithoutGit(t *testing.T) {
 		t.Errorf("%q", notices)
 	}
 }
+
+// TestHooksAbove: nor can it in a directory of a larger repository, or among
+// several, whatever git it has; and where nobody can be asked, that is said.
+func TestHooksAbove(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh := func(script string) {
+		t.Helper()
+		c := exec.Command("sh", "-euc", script)
+		c.Dir, c.Env = top, []string{"PATH=/usr/bin:/bin", "HOME=/nonexistent", "GIT_CONFIG_NOSYSTEM=1"}
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", script, err, out)
+		}
+	}
+	sh(`git init -q mono; mkdir -p mono/frontend/app/.husky/_ mono/frontend/.git; git -C mono config core.hooksPath frontend/app/.husky/_
+git init -q many/one; git -C many/one config core.hooksPath hooks; mkdir many/one/hooks
+git init -q mono/frontend/app/lib; git -C mono/frontend/app/lib config core.hooksPath h; mkdir none`)
+	const path = "/usr/bin:/bin"
+	for _, tt := range []struct {
+		name, workspace, path string
+		want                  []string
+		notice                bool
+	}{
+		{"below the top", "mono/frontend/app", path, []string{"dst=/workspace/.husky ", "dst=/workspace/.husky/_,ro=true", "dst=/workspace/lib/h,ro=true"}, false},
+		{"where another sandbox has a mask", "mono/frontend", path, []string{"dst=/workspace/app/.husky/_,ro=true"}, false},
+		{"among several", "many", path, []string{"dst=/workspace/one ", "dst=/workspace/one/hooks,ro=true"}, false},
+		{"without git on the host", "mono/frontend/app", "/nonexistent", nil, true},
+		{"the hooks themselves", "mono/frontend/app/.husky/_", path, nil, true},
+		{"no repository", "none", "/nonexistent", nil, false},
+	} {
+		for _, mode := range []string{"quarantine", "none"} {
+			ws := filepath.Join(top, tt.workspace)
+			h := fixedHost()
+			h.Git = GitHost{}
+			h.Workspace, h.UID, h.Home = ws, os.Getuid(), "/nonexistent"
+			for _, name := range []string{"/workspace", "/workspace/lazaret.lock", "/workspace/lazaret.toml"} {
+				s := h.Sources[name]
+				s.Path = strings.Replace(name, "/workspace", ws, 1)
+				h.Sources[name] = s
+			}
+			if err := h.probeGit(mode, Env{Getenv: func(k string) string { return map[string]string{"PATH": tt.path}[k] }}); err != nil {
+				t.Fatal(err)
+			}
+			plan, err := Resolve(locked(t, base+"git = \""+mode+"\"\n"), "my_agent", h, options())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(plan.Text(), want) {
+					t.Errorf("%s, git %s: no %s in\n%s", tt.name, mode, want, plan.Text())
+				}
+			}
+			if said := slices.ContainsFunc(plan.Notices, func(n string) bool { return strings.Contains(n, "can be written by the sandbox: ") }); said != tt.notice {
+				t.Errorf("%s, git %s: %q", tt.name, mode, plan.Notices)
+			}
+		}
+	}
+}
