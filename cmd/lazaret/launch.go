@@ -236,7 +236,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	}
 	defer audit.close()
 	denied := watchDenials(plan, file, audit, notes)
-	asked := &requests{audit: audit, lines: allowance{most: askedMost}}
+	asked := newRequests(audit)
 	rec, err := o.record.open(talk, host.Terminal)
 	if err != nil {
 		return 0, err

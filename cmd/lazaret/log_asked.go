@@ -23,6 +23,10 @@ type requests struct {
 	auto, approved, denied, open int
 }
 
+func newRequests(a *audit) *requests {
+	return &requests{audit: a, lines: allowance{most: askedMost, over: "asked for"}}
+}
+
 // askedText is how many bytes of text count as another line of the log.
 const askedText = 512
 
@@ -40,26 +44,42 @@ func (w *requests) event(e step.Event) error {
 	for _, text := range e.Attr {
 		n += len(text) / askedText
 	}
+	ok, notice := true, ""
 	if entry.Kind == "ended" {
 		w.lines.force(float64(n)) // what has run is always written down
-	} else if ok, _, _ := w.lines.take(float64(n), w.audit.now()); !ok {
-		return errAskedMost
+	} else {
+		ok, notice = w.lines.take(float64(n), w.audit.now())
 	}
-	if err := w.audit.write(entry); err != nil {
-		return err
+	var err error
+	if notice != "" {
+		err = w.audit.write(auditEntry{Kind: "notice", Text: notice})
 	}
-	switch a := entry.Ask; {
-	case entry.Kind != "decided":
+	switch {
+	case err != nil:
+	case ok:
+		err = w.audit.write(entry)
+	default:
+		err = errAskedMost
+	}
+	if entry.Kind == "decided" {
+		w.count(entry.Ask, err == nil)
+	}
+	return err
+}
+
+// count takes in a decision. One that is not written down runs nothing.
+func (w *requests) count(a *auditAsk, written bool) {
+	approved := a.Status == wire.Approved || a.Status == wire.Edited
+	switch {
+	case approved && !written, a.Status == wire.Denied, a.Status == wire.Aborted:
+		w.denied++
 	case a.By == "auto_approve":
 		w.auto++
-	case a.Status == wire.Approved || a.Status == wire.Edited:
+	case approved:
 		w.approved++
-	case a.Status == wire.Denied || a.Status == wire.Aborted:
-		w.denied++
 	default:
 		w.open++
 	}
-	return nil
 }
 
 // askEntry makes an entry of an event.

@@ -13,7 +13,7 @@ import (
 	"lazaret/launch"
 )
 
-func newRequests(t *testing.T) (*requests, *bytes.Buffer, string) {
+func testRequests(t *testing.T) (*requests, *bytes.Buffer, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	f, err := os.Create(path)
@@ -22,7 +22,7 @@ func newRequests(t *testing.T) (*requests, *bytes.Buffer, string) {
 	}
 	var talk bytes.Buffer
 	a := &audit{record: launch.Record{ID: "0123456789ab", Profile: "shell", Workspace: "/w"}, file: f, now: func() time.Time { return time.Unix(0, 0) }}
-	return &requests{audit: a, lines: allowance{most: askedMost}}, &talk, path
+	return newRequests(a), &talk, path
 }
 
 func askedBy(attr ...string) step.Event {
@@ -36,7 +36,7 @@ func askedBy(attr ...string) step.Event {
 // TestAskedIsHostileText: every text of a request is an agent's, and reaches the
 // terminal, the log and what shows the log.
 func TestAskedIsHostileText(t *testing.T) {
-	w, talk, path := newRequests(t)
+	w, talk, path := testRequests(t)
 	evil := "x\r\x1b[2K\x1b]52;c;Y3VybA==\x07\u202e\u200b\U000e0100\u009b\n\xff" + strings.Repeat("\u00a0", 40) + strings.Repeat("e\u0301", 5)
 	argv, err := json.Marshal([]string{evil, evil})
 	if err != nil {
@@ -83,15 +83,47 @@ func TestAskedIsHostileText(t *testing.T) {
 }
 
 // TestAskedMost: the log is bounded, and what it does not hold is not run; what
-// has run is written down all the same.
+// has run is written down all the same. Where requests are missing is said, and
+// how many, and the summary counts them.
 func TestAskedMost(t *testing.T) {
-	w, _, _ := newRequests(t)
-	w.lines.spent = askedMost
-	if err := w.event(askedBy("what", "decided", "argv", `["id"]`)); err == nil {
-		t.Error("the log has no end")
+	w, talk, path := testRequests(t)
+	at := time.Unix(0, 0)
+	w.audit.now = func() time.Time { return at }
+	decided := func(program, status string) error {
+		return w.event(askedBy("what", "decided", "argv", `["`+program+`"]`, "status", status, "by", "person"))
 	}
-	if err := w.event(askedBy("what", "ended", "argv", `["id"]`)); err != nil {
+	if err := decided("first", "approved"); err != nil {
+		t.Fatal(err)
+	}
+	w.lines.spent = askedMost
+	for _, status := range []string{"approved", "edited", "denied", "timeout"} {
+		if err := decided("missing", status); err == nil {
+			t.Error("the log has no end")
+		}
+	}
+	if err := w.event(askedBy("what", "ended", "argv", `["ran"]`)); err != nil {
 		t.Error(err)
+	}
+	at = at.Add(12 * time.Hour)
+	if err := decided("later", "denied"); err != nil {
+		t.Error(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	want := []string{`"first"`, "this sandbox asked for more than the log shall hold", `"ran"`, "written down again; 4 lines are missing before this", `"later"`}
+	if len(lines) != len(want) {
+		t.Fatalf("%d lines:\n%s", len(lines), b)
+	}
+	for i, text := range want {
+		if !strings.Contains(lines[i], text) {
+			t.Errorf("line %d has no %s: %s", i+1, text, lines[i])
+		}
+	}
+	if w.end(&ending{w: talk}); !strings.Contains(talk.String(), "6 commands of this machine: 1 approved, 4 denied, 1 not answered ") {
+		t.Errorf("%s", talk)
 	}
 	w.audit.file = nil
 	if err := w.event(askedBy("what", "ended", "argv", `["id"]`)); err == nil {
@@ -101,7 +133,7 @@ func TestAskedMost(t *testing.T) {
 
 // TestLogLongRequest: the longest request that is written can be shown.
 func TestLogLongRequest(t *testing.T) {
-	w, _, path := newRequests(t)
+	w, _, path := testRequests(t)
 	argv, _ := json.Marshal([]string{strings.Repeat("\x1b", 4<<10)})
 	if err := w.event(askedBy("what", "decided", "argv", string(argv), "reason", strings.Repeat("\u202e", 341), "program", strings.Repeat("\x01", 4096), "error", strings.Repeat("\x01", 100))); err != nil {
 		t.Fatal(err)

@@ -33,8 +33,7 @@ type denials struct {
 	live   bool
 	audit  *audit // nil where nothing is denied
 	lines  allowance
-	unsaid uint64 // lines that were left out since lines was used up
-	broken bool   // the log cannot be written, which was said
+	broken bool // the log cannot be written, which was said
 
 	mu      sync.Mutex
 	seen    map[auditEntry]uint64 // without time and count
@@ -45,7 +44,7 @@ type denials struct {
 
 // watchDenials makes it for a run.
 func watchDenials(p *launch.Plan, f *lock.File, a *audit, talk io.Writer) *denials {
-	w := &denials{record: p.Record, own: p.SelfAddresses, talk: talk, live: !p.Host.Terminal, seen: map[auditEntry]uint64{}, lines: allowance{most: deniedMost}}
+	w := &denials{record: p.Record, own: p.SelfAddresses, talk: talk, live: !p.Host.Terminal, seen: map[auditEntry]uint64{}, lines: allowance{most: deniedMost, over: "was denied"}}
 	for _, s := range slices.Concat(f.Profiles[p.Record.Profile].Network.AlwaysDeny, p.OwnRanges()) {
 		if q, err := netip.ParsePrefix(s); err == nil {
 			w.never = append(w.never, q)
@@ -105,18 +104,12 @@ func (w *denials) write(a auditEntry) {
 	if w.audit == nil || w.broken {
 		return
 	}
-	ok, out, back := w.lines.take(1, w.audit.now())
-	switch {
-	case out:
-		w.put(auditEntry{Kind: "notice", Text: "this sandbox was denied more than the log shall hold"})
-	case back:
-		w.put(auditEntry{Kind: "notice", Text: fmt.Sprintf("written down again; %d lines are missing before this", w.unsaid)})
-		w.unsaid = 0
+	ok, notice := w.lines.take(1, w.audit.now())
+	if notice != "" {
+		w.put(auditEntry{Kind: "notice", Text: notice})
 	}
 	if ok {
 		w.put(a)
-	} else {
-		w.unsaid++
 	}
 }
 

@@ -27,7 +27,7 @@ func newDenials(t *testing.T) (*denials, *bytes.Buffer, string) {
 	var talk bytes.Buffer
 	record := launch.Record{ID: "0123456789ab", Profile: "shell", Workspace: "/w"}
 	return &denials{
-		record: record, talk: &talk, live: true, seen: map[auditEntry]uint64{}, lines: allowance{most: deniedMost},
+		record: record, talk: &talk, live: true, seen: map[auditEntry]uint64{}, lines: allowance{most: deniedMost, over: "was denied"},
 		audit: &audit{record: record, file: f, now: func() time.Time { return time.Unix(0, 0) }},
 		never: []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16")},
 		own:   func() []netip.Addr { return []netip.Addr{netip.MustParseAddr("192.0.2.7")} },
