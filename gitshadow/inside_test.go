@@ -307,6 +307,27 @@ func TestStagedIsThePersons(t *testing.T) {
 	}
 }
 
+// TestStagedBeforeTheFirstCommit: nor is it where there is no commit yet: inside,
+// such files are there and untracked.
+func TestStagedBeforeTheFirstCommit(t *testing.T) {
+	dir := tree(t)
+	sh(t, dir, `git init -q r; cd r; echo secret >s; git add s; echo c >c`)
+	ws := dir + "/r"
+	before := sh(t, ws, "git ls-files --stage; sha1sum .git/index")
+	s := shadowOf(t, ws, Wish{Mode: Quarantine, Branch: "auto"})
+	out, err := inside(t, s, ws, dev, `git status --porcelain; cat s; git add c; git commit -qm mine; git show --stat --format= HEAD; git status --porcelain`)
+	if want := "?? c\n?? s\nsecret\n c | 1 +\n 1 file changed, 1 insertion(+)\n?? s"; err != nil || out != want {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if after := sh(t, ws, "git ls-files --stage; sha1sum .git/index"); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+	s = shadowOf(t, ws, Wish{Mode: Quarantine, Branch: ""})
+	if out, err := inside(t, s, ws, dev, `git status --porcelain`); err != nil || out != "A  s\n?? c" {
+		t.Errorf("on the host's own branch: %v\n%s", err, out)
+	}
+}
+
 // TestNestedIndexIsNotRead: an agent can have made the nested repository, so
 // git on the host reads nothing of it, and its split index works inside.
 func TestNestedIndexIsNotRead(t *testing.T) {

@@ -256,11 +256,14 @@ func (s Shadow) begin(ctx context.Context, program string, p Place, tip string) 
 // sandbox has a branch of its own: what the person has staged is for a commit of
 // theirs, not for the agent's first. It stays in the files, and staged on the host.
 func (p Place) hostIndex(ctx context.Context, g Git, to, tip string) error {
+	if tip == "" && p.Branch != p.Repo.Head {
+		return nil // without a commit, all that the host's has is what is staged
+	}
 	if err := copyFile(filepath.Join(p.Repo.GitDir, indexFile), to); err != nil && !isNotExist(err) {
 		return err
 	}
-	if tip == p.Repo.HeadID && p.Branch == p.Repo.Head || tip == "" {
-		return nil // where there is none, the host has none either
+	if tip == p.Repo.HeadID && p.Branch == p.Repo.Head {
+		return nil
 	}
 	g.Index = to
 	was, _ := os.Stat(to)
