@@ -18,9 +18,13 @@ import (
 // file may be a mixture, which Parse refuses. Where there is no file, it is
 // made as Write does.
 func WriteInPlace(path string, data []byte) (changed bool, err error) {
+	if err := readable(path, data); err != nil {
+		return false, err
+	}
 	switch old, err := config.ReadFile(path); {
 	case errors.Is(err, fs.ErrNotExist):
 		return Write(path, data)
+	case errors.Is(err, config.ErrTooLarge):
 	case err != nil:
 		return false, fmt.Errorf("replacing %s: %w", config.Show(path), err)
 	case bytes.Equal(old, data):

@@ -17,9 +17,13 @@ import (
 // just that already, it is not touched at all. The file is replaced whole or
 // not; a full disk leaves the old one. A symbolic link, or anything else that
 // is no regular file, is refused: somebody's repository could aim it anywhere.
+// So is data that is too large to be read again.
 func Write(path string, data []byte) (changed bool, err error) {
+	if err := readable(path, data); err != nil {
+		return false, err
+	}
 	switch old, err := config.ReadFile(path); {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, config.ErrTooLarge):
 	case err != nil:
 		return false, fmt.Errorf("replacing %s: %w", config.Show(path), err)
 	case bytes.Equal(old, data):
@@ -41,6 +45,29 @@ func Write(path string, data []byte) (changed bool, err error) {
 		return false, fmt.Errorf("writing %s: %w", config.Show(path), err)
 	}
 	return true, syncDir(filepath.Dir(path))
+}
+
+// readable refuses what no command would read.
+func readable(path string, data []byte) error {
+	if len(data) <= config.MaxFile {
+		return nil
+	}
+	return &TooLargeError{path, len(data)}
+}
+
+// TooLargeError is a lock that would not be read again.
+type TooLargeError struct {
+	Path string
+	Size int // bytes
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("writing %s: it would have %d bytes, and a lock is read up to %d", config.Show(e.Path), e.Size, config.MaxFile)
+}
+
+// Hint is what makes it smaller.
+func (e *TooLargeError) Hint() string {
+	return "each profile has all its ranges and hosts in the lock: list fewer and wider ranges, or have fewer profiles in one lazaret.toml"
 }
 
 // syncDir makes a rename in dir last through a power cut.

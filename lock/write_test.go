@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"lazaret/lock/config"
 )
 
 func TestWrite(t *testing.T) {
@@ -90,6 +93,36 @@ func TestWriteRefusesLinks(t *testing.T) {
 	}
 	if _, err := os.Lstat(target + "-not"); err == nil {
 		t.Error("the dangling link's target was made")
+	}
+}
+
+// TestWriteWhatIsRead: no lock is written that no command reads, and one that is
+// there all the same is replaced.
+func TestWriteWhatIsRead(t *testing.T) {
+	for name, write := range map[string]func(string, []byte) (bool, error){"anew": Write, "in place": WriteInPlace} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "lazaret.lock")
+		large := make([]byte, config.MaxFile+1)
+		_, err := write(path, large)
+		if tle := (*TooLargeError)(nil); !errors.As(err, &tle) || tle.Hint() == "" || !strings.Contains(err.Error(), "it would have 4194305 bytes") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := os.Lstat(path); err == nil {
+			t.Errorf("%s: something was written", name)
+		}
+		if changed, err := write(path, large[1:]); err != nil || !changed {
+			t.Errorf("%s: the largest that is read: %v, %v", name, changed, err)
+		}
+		if err := os.WriteFile(path, large, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if changed, err := write(path, []byte("small")); err != nil || !changed {
+			t.Errorf("%s: over a larger one: %v, %v", name, changed, err)
+		}
+		if data, err := config.ReadFile(path); err != nil || string(data) != "small" {
+			t.Errorf("%s: %d bytes, %v", name, len(data), err)
+		}
+		alone(t, dir)
 	}
 }
 

@@ -34,9 +34,6 @@ func (d *deps) git(ctx context.Context, args ...string) ([]byte, error) {
 	return g.Output(ctx, args...)
 }
 
-// maxLock is the most bytes a lock may have.
-const maxLock = 4 << 20
-
 // lockAt reads the lock of a revision: REV, REV: or REV:PATH. It also says
 // what was read. A revision without a lock is fs.ErrNotExist.
 func (d *deps) lockAt(ctx context.Context, arg string) (data []byte, spec string, err error) {
@@ -72,7 +69,7 @@ func (d *deps) lockAt(ctx context.Context, arg string) (data []byte, spec string
 	if err != nil {
 		return nil, spec, err
 	}
-	if n, err := strconv.ParseInt(string(bytes.TrimSpace(size)), 10, 64); err != nil || n > maxLock {
+	if n, err := strconv.ParseInt(string(bytes.TrimSpace(size)), 10, 64); err != nil || n > config.MaxFile {
 		return nil, spec, hinted{fmt.Errorf("%s is larger than 4 MiB", config.Show(spec)), "name a revision or a file that is a lock"}
 	}
 	data, err = d.git(ctx, "cat-file", "blob", oid)

@@ -207,6 +207,8 @@ func oldLock(path, shown string) (old *lock.File, stale, err error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, missing{shown}, nil
+	case errors.Is(err, config.ErrTooLarge):
+		return nil, fmt.Errorf("%s: %w", config.Show(shown), config.ErrTooLarge), nil
 	case err != nil:
 		return nil, nil, err
 	}

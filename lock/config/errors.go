@@ -21,6 +21,8 @@ type Error struct {
 	Key  string // dotted, elements in brackets: "network.allow_hosts[0]"
 	Msg  string // what is wrong
 	hint string
+
+	cause error // for errors.Is; nil where nobody asks
 }
 
 // Error gives "file:line: key: what is wrong", without the parts that are unknown.
@@ -43,6 +45,8 @@ func (e *Error) Error() string {
 
 // Hint says what to do about it, or is "".
 func (e *Error) Hint() string { return e.hint }
+
+func (e *Error) Unwrap() error { return e.cause }
 
 // Errors is more than one Error, ordered by place.
 type Errors []*Error

@@ -9,8 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxFile is the most bytes a config file may have.
-const maxFile = 4 << 20
+// MaxFile is the most bytes that a config file or a lock may have.
+const MaxFile = 4 << 20
+
+// ErrTooLarge is a file with more than that.
+var ErrTooLarge = errors.New("is larger than 4 MiB")
 
 // ReadFile reads a config file that may have been put there by somebody else:
 // a repository can carry a lazaret.toml that is a link to /proc/self/environ
@@ -43,12 +46,12 @@ func ReadFile(path string) ([]byte, error) {
 		return nil, notRegular(path)
 	}
 	// The size is only what the file says: files in /proc say 0.
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", Show(path), err)
 	}
-	if len(data) > maxFile {
-		return nil, &Error{File: path, Msg: "is larger than 4 MiB"}
+	if len(data) > MaxFile {
+		return nil, &Error{File: path, Msg: ErrTooLarge.Error(), cause: ErrTooLarge}
 	}
 	return data, nil
 }

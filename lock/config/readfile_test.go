@@ -34,7 +34,7 @@ func TestReadFileHostile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer socket.Close()
-	if err := os.WriteFile(at("large"), make([]byte, maxFile+1), 0o600); err != nil {
+	if err := os.WriteFile(at("large"), make([]byte, MaxFile+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 
@@ -76,11 +76,11 @@ func TestReadFile(t *testing.T) {
 	if _, err := ReadFile(name); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), name) {
 		t.Errorf("a missing file gives %v", err)
 	}
-	full := make([]byte, maxFile)
+	full := make([]byte, MaxFile)
 	if err := os.WriteFile(name, full, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if data, err := ReadFile(name); err != nil || len(data) != maxFile {
+	if data, err := ReadFile(name); err != nil || len(data) != MaxFile {
 		t.Errorf("got %d bytes, %v", len(data), err)
 	}
 	if err := os.WriteFile(name, nil, 0o600); err != nil {
