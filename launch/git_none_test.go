@@ -87,7 +87,7 @@ func TestHooksAbove(t *testing.T) {
 	}
 	sh(`git init -q mono; mkdir -p mono/frontend/app/.husky/_ mono/frontend/.git; git -C mono config core.hooksPath frontend/app/.husky/_
 git init -q many/one; git -C many/one config core.hooksPath hooks; mkdir many/one/hooks
-git init -q mono/frontend/app/lib; git -C mono/frontend/app/lib config core.hooksPath h; mkdir none`)
+git init -q mono/frontend/app/lib; git -C mono/frontend/app/lib config core.hooksPath h; mkdir -p none masked/.git masked/below`)
 	const path = "/usr/bin:/bin"
 	for _, tt := range []struct {
 		name, workspace, path string
@@ -100,6 +100,7 @@ git init -q mono/frontend/app/lib; git -C mono/frontend/app/lib config core.hook
 		{"without git on the host", "mono/frontend/app", "/nonexistent", nil, true},
 		{"the hooks themselves", "mono/frontend/app/.husky/_", path, nil, true},
 		{"no repository", "none", "/nonexistent", nil, false},
+		{"nothing but a mask above", "masked/below", path, nil, false},
 	} {
 		for _, mode := range []string{"quarantine", "none"} {
 			ws := filepath.Join(top, tt.workspace)
