@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -65,6 +66,7 @@ func runAttacks(cmd *cobra.Command, d *deps, o attackOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	sweepArenas(cmd.Context(), os.TempDir(), host.Podman.Path, d.env)
 	if err := d.agreed(cmd, locked, o.profile, host); err != nil {
 		return err
 	}
@@ -164,7 +166,10 @@ func (t trial) judge(a attacks.Attack) (verdict, why string) {
 	if len(t.found) > 0 {
 		return succeeded, strings.Join(t.found, "; ")
 	}
-	outputs := []string{t.output}
+	var outputs []string
+	if a.Trap == nil {
+		outputs = append(outputs, t.output)
+	}
 	if a.Later != "" {
 		outputs = append(outputs, t.later)
 	}

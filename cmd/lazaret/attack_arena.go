@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"maps"
@@ -34,19 +33,31 @@ type arena struct {
 	secret  string   // the value of each variable that the profile takes from the host
 	leak    string   // a value in the environment that no sandbox is to see
 	keep    keep     // what no attack may change
+	lock    string   // as the harness wrote it: what sandboxes did to the file is no matter
 	mounts  map[string]lock.Mount
 	ro      []string // where the profile mounts something to be read
 	inside  []string // directories of the workspace that are mounted elsewhere too
 	ears    *ears
 	getenv  func(string) string
+	podman  string
+	held    *os.File // the directory, locked: it is in use
 }
 
 // otherProfile is a copy of the profile under a name of its own.
 const otherProfile = "attack-neighbour"
 
 func newArena(d *deps, f *lock.File, profile string, host launch.Host) (a *arena, err error) {
-	dir, err := os.MkdirTemp("", "lazaret-attack-")
+	dir, err := os.MkdirTemp("", arenaPrefix)
 	if err != nil {
+		return nil, err
+	}
+	made := &arena{dir: dir, podman: host.Podman.Path}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, made.remove())
+		}
+	}()
+	if err := made.hold(); err != nil {
 		return nil, err
 	}
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
@@ -56,13 +67,9 @@ func newArena(d *deps, f *lock.File, profile string, host launch.Host) (a *arena
 	if err != nil {
 		return nil, err
 	}
-	a = &arena{dir: dir, ws: filepath.Join(dir, "workspace"), profile: profile, other: otherProfile, self: exe, uid: host.UID,
-		secret: "lazaret-canary-passed-" + randomHex(), leak: "lazaret-canary-kept-" + randomHex()}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, a.remove())
-		}
-	}()
+	a = made
+	a.dir, a.ws, a.profile, a.other, a.self, a.uid = dir, filepath.Join(dir, "workspace"), profile, otherProfile, exe, host.UID
+	a.secret, a.leak = "lazaret-canary-passed-"+randomHex(), "lazaret-canary-kept-"+randomHex()
 	a.environment(d, f.Profiles[profile])
 	mine, err := a.lockFor(f, host)
 	if err != nil {
@@ -172,26 +179,13 @@ func makeVolume(at string, s launch.Source) error {
 	return os.WriteFile(filepath.Join(at, "volume"), []byte("volume\n"), 0o600)
 }
 
-// volumes makes the directories of a workspace that the profile mounts, where
-// nobody has made something there.
-func (a *arena) volumes(ws string) error {
-	for _, rest := range a.inside {
-		if _, err := os.Lstat(filepath.Join(ws, rest)); err == nil {
-			continue
-		}
-		if err := os.MkdirAll(filepath.Join(ws, rest), 0o700); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // furnish makes the workspace: a project with a repository, and what lies beside
 // it.
 func (a *arena) furnish(f *lock.File) error {
+	a.lock = string(f.Format())
 	files := map[string]string{
-		"workspace/lazaret.toml":          "# the project's own\n",
-		"workspace/lazaret.lock":          string(f.Format()),
+		"workspace/lazaret.toml":          ownConfig,
+		"workspace/lazaret.lock":          a.lock,
 		"workspace/README":                "a project\n",
 		"workspace/src/main.c":            "int main(void) { return 0; }\n",
 		"workspace/.vscode/settings.json": "{}\n",
@@ -219,6 +213,9 @@ func (a *arena) harness() string { return filepath.Join(a.dir, "harness") }
 
 const harnessAt = "/lazaret-attack"
 
+// ownConfig is the workspace's lazaret.toml. Launching goes by the lock.
+const ownConfig = "# the project's own\n"
+
 func writeBelow(dir, name string, data []byte, mode fs.FileMode) error {
 	path := filepath.Join(dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -240,27 +237,4 @@ func copyFile(from, to string, mode fs.FileMode) (err error) {
 	defer func() { err = errors.Join(err, out.Close()) }()
 	_, err = io.Copy(out, in)
 	return err
-}
-
-// remove takes everything away. What attacks left unreadable is made readable
-// first; a link is never followed.
-func (a *arena) remove() error {
-	if a.ears != nil {
-		a.ears.close()
-	}
-	root, err := os.OpenRoot(a.dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() && path != "." {
-			root.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	if err := os.RemoveAll(a.dir); err != nil {
-		return hinted{fmt.Errorf("removing what the attacks left: %w", err), "podman unshare rm -rf " + a.dir}
-	}
-	return nil
 }

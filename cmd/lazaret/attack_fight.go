@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,7 +11,6 @@ import (
 
 	shellquote "github.com/kballard/go-shellquote"
 
-	"lazaret/internal/proc"
 	"lazaret/testdata/attacks"
 )
 
@@ -34,42 +31,41 @@ type bout struct {
 }
 
 // run tries everything: what needs no more than a sandbox in one, what needs a
-// terminal in another, what comes later in those after it. Traps for the person
-// come last: with them there, a launch in the workspace has questions.
+// terminal in another, what comes later in those after it, and traps for the
+// person last.
 func (f *fight) run(ctx context.Context, list []attacks.Attack) error {
 	if _, ok := f.engine.(lazaretEngine); ok {
 		f.asked = f.arena.deny(ctx)
 		defer f.asked.end()
 	}
-	var now, terminal, later, other, traps []bout
-	var repos, checks []attacks.Attack
+	var now, terminal, later, other []bout
+	var traps, checks []attacks.Attack
 	for _, a := range list {
 		f.trials[a.ID] = trial{shared: f.arena.shared}
 		if a.Host != "" {
 			checks = append(checks, a)
 			continue
 		}
+		if err := f.write(a); err != nil {
+			return err
+		}
+		if a.Trap != nil {
+			traps = append(traps, a)
+			continue
+		}
 		b := bout{a, a.ID, false}
-		switch {
-		case a.Terminal:
+		if a.Terminal {
 			terminal = append(terminal, b)
-		case a.Repo != "":
-			traps = append(traps, b)
-		default:
+		} else {
 			now = append(now, b)
 		}
 		b.script, b.later = a.ID+".later", true
 		switch {
 		case a.Later == "":
-		case a.Repo != "":
-			repos = append(repos, a)
 		case a.Other:
 			other = append(other, b)
 		default:
 			later = append(later, b)
-		}
-		if err := f.write(a); err != nil {
-			return err
 		}
 	}
 	for _, r := range []struct {
@@ -77,14 +73,14 @@ func (f *fight) run(ctx context.Context, list []attacks.Attack) error {
 		tty     bool
 		bouts   []bout
 		checks  []attacks.Attack
-	}{{f.arena.profile, false, now, checks}, {f.arena.profile, true, terminal, nil}, {f.arena.profile, false, later, nil}, {f.arena.other, false, other, nil}, {f.arena.profile, false, traps, nil}} {
+	}{{f.arena.profile, false, now, checks}, {f.arena.profile, true, terminal, nil}, {f.arena.profile, false, later, nil}, {f.arena.other, false, other, nil}} {
 		if err := f.round(ctx, r.profile, r.tty, r.bouts, r.checks); err != nil {
 			return err
 		}
 	}
-	for _, a := range repos {
+	for _, a := range traps {
 		f.bar.show("attacking: " + a.ID)
-		if err := f.repository(ctx, a); err != nil {
+		if err := f.spring(ctx, a); err != nil {
 			return err
 		}
 	}
@@ -187,66 +183,4 @@ func (f *fight) seen() []string {
 		found = append(found, f.asked.taken()...)
 	}
 	return found
-}
-
-// repository launches in a directory below the workspace that the agent has made
-// into a trap, after the person agreed to.
-func (f *fight) repository(ctx context.Context, a attacks.Attack) error {
-	began := time.Now()
-	t := f.trials[a.ID]
-	kind, _ := outcome(t.output)
-	if kind != "held" || t.lost != "" {
-		return nil
-	}
-	dir := filepath.Join(f.arena.ws, a.Repo)
-	if _, err := os.Lstat(dir); err != nil {
-		t.lost = "the agent's tree is not the person's workspace"
-		f.trials[a.ID] = t
-		return nil
-	}
-	refused := func(err error) bool {
-		var pe *proc.Error
-		if errors.As(err, &pe) && strings.Contains(pe.Stderr, "lazaret-canary-") {
-			t.found = append(t.found, "an error quotes what it read")
-		}
-		if pe == nil {
-			return false
-		}
-		for line := range strings.Lines(pe.Stderr) {
-			text, ok := strings.CutPrefix(line, "lazaret: error: ")
-			switch {
-			case !ok:
-			case regexp.MustCompile(a.Refused).MatchString(text):
-				t.later = "held: refused: " + text
-				return true
-			default:
-				t.lost = "could not be tried: refused for something else: " + text
-			}
-		}
-		return t.lost != ""
-	}
-	if err := f.arena.volumes(dir); err != nil {
-		return err
-	}
-	if _, ok := f.engine.(lazaretEngine); ok && !a.Unagreed {
-		if _, err := proc.Output(ctx, f.arena.lazaret(dir, "trust", "--yes")); err != nil && !refused(err) {
-			t.lost = "could not be tried: " + err.Error()
-		}
-	}
-	for name, text := range a.Swapped {
-		if err := writeBelow(dir, name, []byte(strings.ReplaceAll(text, "{ARENA}", f.arena.dir)), 0o644); err != nil {
-			return err
-		}
-	}
-	if t.later == "" && t.lost == "" {
-		out, err := proc.Output(ctx, f.engine.command(f.arena.profile, dir, false, "sh", harnessAt+"/"+a.ID+".later"))
-		t.later = string(out)
-		if err != nil && t.later == "" && !refused(err) {
-			t.lost = "could not be tried: " + err.Error()
-		}
-	}
-	t.found = append(t.found, f.seen()...)
-	t.took += time.Since(began)
-	f.trials[a.ID] = t
-	return os.RemoveAll(dir)
 }

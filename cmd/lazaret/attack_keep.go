@@ -38,7 +38,7 @@ func (k *keep) begin() (err error) {
 // of everything but: the work tree, the harness's own, what the sandbox keeps.
 func (k *keep) ours(path string) bool {
 	if top, _, _ := strings.Cut(path, "/"); top != "workspace" {
-		return !slices.Contains([]string{"data", "state", "volumes", "plain", "harness"}, top)
+		return !slices.Contains([]string{"data", "state", "volumes", "plain", "harness", "traps"}, top)
 	}
 	in, ok := strings.CutPrefix(path, "workspace/")
 	if !ok {

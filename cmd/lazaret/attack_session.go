@@ -68,6 +68,9 @@ func openSession(ctx context.Context, e engine, a *arena, profile string, tty bo
 	if err := writeBelow(a.harness(), "driver", []byte(driver), 0o644); err != nil {
 		return nil, err
 	}
+	if err := a.mend(); err != nil {
+		return nil, fmt.Errorf("mending the workspace: %w", err)
+	}
 	said, err := os.CreateTemp(a.harness(), "said-")
 	if err != nil {
 		return nil, err

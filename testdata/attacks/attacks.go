@@ -35,19 +35,10 @@ type Attack struct {
 	Terminal bool   `toml:"terminal"`
 	Leaks    string `toml:"leaks"`
 	// Later is a script of the next sandbox: that of the same profile, of
-	// another one where Other is set, or of the directory Repo below the
-	// workspace, which a person agreed to launch in.
+	// another one where Other is set, or of Trap, in place of Steps.
 	Later string `toml:"later"`
 	Other bool   `toml:"other"`
-	Repo  string `toml:"repo"`
-	// Unagreed has the person launch in Repo without having agreed.
-	Unagreed bool `toml:"unagreed"`
-	// Swapped are files that come to be in Repo after the person has agreed, with
-	// {ARENA} for the harness's directory.
-	Swapped map[string]string `toml:"swapped"`
-	// Refused is a regular expression: what lazaret says when it refuses such a
-	// launch for this, and not for something else.
-	Refused string `toml:"refused"`
+	Trap  *Trap  `toml:"trap"`
 	// Host is what another user of the machine, or the person, does meanwhile: a
 	// check of the harness, by name.
 	Host string `toml:"host"`
@@ -67,6 +58,44 @@ type Attack struct {
 	// {ARENA} for the harness's directory).
 	Control string `toml:"control"`
 	Known   string `toml:"known"` // it succeeds: what that means, and what the person can do
+}
+
+// Trap is a workspace as a hostile repository would have it, in which a person
+// agreed to launch. The harness makes it itself, where no sandbox has written:
+// what is agreed to on this machine is never of a sandbox's making. The lock and
+// the config of the attacked workspace are in it, unless it says otherwise.
+// {ARENA} stands for the harness's directory, {VOLUME} for the directory of the
+// workspace that the profile mounts at {TARGET} too.
+type Trap struct {
+	Files map[string]string `toml:"files"` // a directory where the name ends in a slash
+	Links map[string]string `toml:"links"` // where each leads
+	// Edit is a regular expression and what takes the place of each match in the
+	// lock. Pad is how many bytes of comment come after it.
+	Edit []string `toml:"edit"`
+	Pad  int      `toml:"pad"`
+	// Unagreed has the person launch without having agreed.
+	Unagreed bool `toml:"unagreed"`
+	// Swapped are files that come to be there after the person has agreed.
+	Swapped map[string]string `toml:"swapped"`
+	// Refused is a regular expression: what lazaret says when it refuses such a
+	// launch for this, and not for something else.
+	Refused string `toml:"refused"`
+}
+
+func (t *Trap) check() error {
+	if t == nil {
+		return nil
+	}
+	if _, err := regexp.Compile(t.Refused); err != nil || t.Refused == "" {
+		return fmt.Errorf("refused, a regular expression, is needed")
+	}
+	if len(t.Edit) == 0 {
+		return nil
+	}
+	if _, err := regexp.Compile(t.Edit[0]); err != nil || len(t.Edit) != 2 {
+		return fmt.Errorf("edit is a regular expression and what takes its place")
+	}
+	return nil
 }
 
 // How plain podman does.
@@ -144,32 +173,29 @@ var idPattern = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
 func (a Attack) check() error {
 	kinds := 0
-	for _, s := range []string{a.Steps, a.Host, a.Test} {
-		if s != "" {
+	for _, is := range []bool{a.Steps != "", a.Host != "", a.Test != "", a.Trap != nil} {
+		if is {
 			kinds++
 		}
 	}
 	_, badLeaks := regexp.Compile(a.Leaks)
-	_, badRefused := regexp.Compile(a.Refused)
 	switch {
 	case !idPattern.MatchString(a.ID) || !strings.HasPrefix(a.ID, a.Area+"-"):
 		return fmt.Errorf("its id is not %s-NAME", a.Area)
 	case a.Goal == "" || a.Won == "" || len(a.Where) == 0 || len(a.Cases) == 0:
 		return fmt.Errorf("goal, won, where and cases are all needed")
 	case kinds != 1:
-		return fmt.Errorf("one of steps, host and test is needed")
+		return fmt.Errorf("one of steps, host, test and trap is needed")
 	case a.Terminal != (a.Leaks != "") || badLeaks != nil:
 		return fmt.Errorf("terminal and leaks go together, and leaks is a regular expression")
-	case (a.Repo != "") != (a.Refused != "") || badRefused != nil:
-		return fmt.Errorf("repo and refused go together, and refused is a regular expression")
-	case (a.Later != "" || a.Terminal) && a.Steps == "":
+	case a.Later != "" && a.Steps == "" && a.Trap == nil || a.Terminal && a.Steps == "":
 		return fmt.Errorf("later and terminal need steps")
-	case (a.Other || a.Repo != "") && a.Later == "" || a.Other && a.Repo != "" || (a.Unagreed || len(a.Swapped) > 0) && a.Repo == "":
-		return fmt.Errorf("other and repo say where later runs, and exclude one another")
+	case (a.Other || a.Trap != nil) && a.Later == "" || a.Other && a.Trap != nil:
+		return fmt.Errorf("other and trap say where later runs, and exclude one another")
 	case !slices.Contains([]string{Succeeds, Holds, Untried}, a.Plain):
 		return fmt.Errorf("plain is %q, %q or %q", Succeeds, Holds, Untried)
 	case a.Plain != Succeeds && a.Test == "" && (a.Why == "" || a.Control == ""):
 		return fmt.Errorf("where plain podman is not shown to fall, why and control are needed")
 	}
-	return nil
+	return a.Trap.check()
 }
