@@ -40,6 +40,8 @@ type arena struct {
 	ears    *ears
 	getenv  func(string) string
 	podman  string
+	uplink  string   // podman's network
+	dns     string   // which names the profile has looked up: listed, open
 	held    *os.File // the directory, locked: it is in use
 }
 
@@ -69,6 +71,7 @@ func newArena(d *deps, f *lock.File, profile string, host launch.Host) (a *arena
 	}
 	a = made
 	a.dir, a.ws, a.profile, a.other, a.self, a.uid = dir, filepath.Join(dir, "workspace"), profile, otherProfile, exe, host.UID
+	a.uplink, a.dns = host.Uplink, f.Profiles[profile].Network.DNS
 	a.secret, a.leak = "lazaret-canary-passed-"+randomHex(), "lazaret-canary-kept-"+randomHex()
 	a.environment(d, f.Profiles[profile])
 	mine, err := a.lockFor(f, host)

@@ -93,7 +93,7 @@ func (f *fight) write(a attacks.Attack) error {
 		if text == "" {
 			continue
 		}
-		if err := writeBelow(f.arena.harness(), name, []byte(a.Script(f.arena.facts(), text)), 0o644); err != nil {
+		if err := writeBelow(f.arena.harness(), name, []byte(a.Script(f.facts(), text)), 0o644); err != nil {
 			return err
 		}
 	}
@@ -101,7 +101,12 @@ func (f *fight) write(a attacks.Attack) error {
 }
 
 // facts are what scripts may know: an attacker would guess as much.
-func (a *arena) facts() string {
+func (f *fight) facts() string {
+	a := f.arena
+	dns := a.dns
+	if _, ok := f.engine.(lazaretEngine); !ok {
+		dns = "open" // podman's own
+	}
 	set := func(k, v string) string { return k + "=" + shellquote.Join(v) + "\n" }
 	v4, v6 := "", ""
 	for _, addr := range a.ears.addrs {
@@ -113,7 +118,7 @@ func (a *arena) facts() string {
 		}
 	}
 	return set("OUTSIDE", filepath.Join(a.dir, "outside")) + set("ARENA", a.dir) + set("HOSTPORT", fmt.Sprint(a.ears.port)) + set("HOSTADDR", v4) + set("HOSTADDR6", v6) +
-		set("HOSTUID", fmt.Sprint(a.uid)) + set("PROFILE", a.profile) + set("READONLY", strings.Join(a.ro, " ")) + "probe() { " + harnessAt + "/lazaret " + probeCommand + " \"$@\"; }\n"
+		set("HOSTUID", fmt.Sprint(a.uid)) + set("PROFILE", a.profile) + set("UPLINK", a.uplink) + set("DNS", dns) + set("READONLY", strings.Join(a.ro, " ")) + "probe() { " + harnessAt + "/lazaret " + probeCommand + " \"$@\"; }\n"
 }
 
 // round has scripts run in one sandbox, one after the other, each judged by

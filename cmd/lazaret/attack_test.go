@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -238,6 +239,12 @@ func TestAttackKeep(t *testing.T) {
 func TestAttackPrelude(t *testing.T) {
 	a := attacks.Attack{Needs: []string{"no-such-program"}}
 	text := a.Script("X=1\n", "won \"$X\"\n")
+	for _, probes := range []string{"probe tcp x", "case $(probe raw '') in works) ;; esac", "x | grep -q y"} {
+		c := exec.Command("/bin/sh", "-c", attacks.Attack{}.Script("probe() { :; }\nPATH=/nowhere\n", probes+"\nheld denied\n"))
+		if out, err := c.Output(); err != nil || !strings.HasPrefix(string(out), "\ncannot: ") || strings.Contains(string(out), "held: ") {
+			t.Errorf("%s, where nothing runs: %q, %v", probes, out, err)
+		}
+	}
 	if !strings.Contains(text, "cannot 'the image has no no-such-program'") || !strings.HasSuffix(text, "X=1\ncommand -v no-such-program >/dev/null 2>&1 || cannot 'the image has no no-such-program'\nwon \"$X\"\n") {
 		t.Errorf("the script is\n%s", text)
 	}

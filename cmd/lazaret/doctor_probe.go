@@ -66,6 +66,15 @@ func probe(ctx context.Context, what, arg string) string {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	switch what {
+	case "self": // that a probe runs at all
+		return probeWorks
+	case "leak": // a name: that there is none is an answer too, of somebody who was asked
+		_, err := net.DefaultResolver.LookupHost(ctx, arg)
+		var dns *net.DNSError
+		if err != nil && !(errors.As(err, &dns) && dns.IsNotFound) {
+			return probeNoAnswer
+		}
+		return probeWorks
 	case "tcp":
 		var d net.Dialer
 		c, err := d.DialContext(ctx, "tcp", arg)

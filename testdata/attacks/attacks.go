@@ -29,7 +29,7 @@ type Attack struct {
 	// calling won, held or cannot (see Prelude): without one of these the attack
 	// was not tried, whatever its status.
 	Steps string   `toml:"steps"`
-	Needs []string `toml:"needs"` // programs beyond a POSIX shell and coreutils
+	Needs []string `toml:"needs"` // programs beyond a POSIX shell and the usual ones
 	// Terminal has the steps run at a terminal, the harness's own; what matches
 	// Leaks must not arrive there.
 	Terminal bool   `toml:"terminal"`
@@ -111,11 +111,22 @@ held() { printf '\nheld: %s\n' "$*"; exit 0; }
 cannot() { printf '\ncannot: %s\n' "$*"; exit 0; }
 `
 
+// usual are the programs that a script may use without saying so. An image has
+// them, or the attack cannot be tried: nothing is held for want of a program.
+var usual = strings.Fields("cat chmod cmp cp cut dd df grep head ln ls mkdir mv od readlink rm rmdir sed sha1sum sleep sort tee touch tr wc")
+
+// wordPattern finds what may be the name of a program.
+var wordPattern = regexp.MustCompile(`[A-Za-z0-9_-]+`)
+
 // Script is a script as the sandbox gets it, with facts for it to know.
 func (a Attack) Script(facts, text string) string {
 	var b strings.Builder
 	b.WriteString(Prelude + facts)
-	for _, n := range a.Needs {
+	words := wordPattern.FindAllString(text, -1)
+	if slices.Contains(words, "probe") {
+		b.WriteString("[ \"$(probe self '')\" = works ] || cannot 'the harness does not run in this image'\n")
+	}
+	for _, n := range append(slices.DeleteFunc(slices.Clone(usual), func(n string) bool { return !slices.Contains(words, n) }), a.Needs...) {
 		fmt.Fprintf(&b, "command -v %s >/dev/null 2>&1 || cannot 'the image has no %s'\n", n, n)
 	}
 	return b.String() + text
