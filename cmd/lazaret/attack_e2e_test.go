@@ -128,3 +128,26 @@ func (s *sandboxed) loosened(t *testing.T, all []attacks.Attack) {
 		}
 	}
 }
+
+// TestEndToEndAttackClear: what other users of a sandbox left is removed too,
+// and no link in it is followed.
+func TestEndToEndAttackClear(t *testing.T) {
+	needE2E(t)
+	dir, person := filepath.Join(t.TempDir(), "left"), t.TempDir()
+	if err := writeBelow(person, "file", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	script := `mkdir -p "$1/theirs/deep" && ln -s "$2" "$1/theirs/link" && touch "$1/theirs/deep/file" && chown -R -h 1000:1000 "$1/theirs" && chmod 0 "$1/theirs/deep"`
+	if out, err := exec.Command("podman", "unshare", "sh", "-c", script, "sh", dir, person).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if err := clearTree(t.Context(), dir, "", os.Getenv); err == nil {
+		t.Error("it needs no namespace: this shows nothing")
+	}
+	if err := clearTree(t.Context(), dir, "podman", os.Getenv); err != nil || exists(dir) {
+		t.Errorf("it is left: %v", err)
+	}
+	if !exists(filepath.Join(person, "file")) {
+		t.Error("a link was followed")
+	}
+}
