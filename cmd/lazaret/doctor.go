@@ -42,12 +42,12 @@ With --attack, it plays a hostile agent: it starts the profile's sandbox in a
 workspace made for it, beside the state it keeps, and tries everything of
 lazaret's catalogue of attacks. Nothing of yours is in there, no command of this
 machine is run, and no other machine is tried but the addresses where clouds have
-their metadata, which every profile denies unless it says otherwise. PASS is an attack that was tried
-and withstood, FAIL one that succeeded; what could not be tried is said so. The
-image's own shell tries them: a hostile image can lie about what it tried, but
-what the harness sees for itself, outside of the sandbox, it cannot hide. With
---plain, the same is tried against "podman run" with the same mounts. It exits
-with 1 where an attack succeeded.
+their metadata, which every profile denies unless it says otherwise. PASS is an
+attack that was tried and withstood, FAIL one that succeeded; what could not be
+tried is said so. The image's own shell tries them: a hostile image can lie about
+what it tried, but what the harness sees for itself, outside of the sandbox, it
+cannot hide. With --plain, the same is tried against "podman run" with the same
+mounts. It exits with 1 where an attack succeeded.
 
 Like launch, it undoes everything it did to this machine.`,
 		Example: `  lazaret doctor
