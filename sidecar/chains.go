@@ -23,19 +23,28 @@ const (
 	icmp6GroupV2    = 143
 )
 
+func (f *filter) base(name string, typ nftables.ChainType, hook *nftables.ChainHook, prio *nftables.ChainPriority, policy nftables.ChainPolicy) *nftables.Chain {
+	return f.conn.AddChain(&nftables.Chain{Table: f.table, Name: name, Type: typ, Hooknum: hook, Priority: prio, Policy: &policy})
+}
+
+// closed makes the chains that let through only what a rule of theirs accepts,
+// or finds them: they may be there.
+func (f *filter) closed() (input, forward *nftables.Chain) {
+	return f.base("input", nftables.ChainTypeFilter, nftables.ChainHookInput, nftables.ChainPriorityFilter, nftables.ChainPolicyDrop),
+		f.base("forward", nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter, nftables.ChainPolicyDrop)
+}
+
 // chains makes the rules. They run in the order in which they are made.
 func (f *filter) chains(p Policy, link, uplink string) {
-	base := func(name string, typ nftables.ChainType, hook *nftables.ChainHook, prio *nftables.ChainPriority, policy nftables.ChainPolicy) *nftables.Chain {
-		return f.conn.AddChain(&nftables.Chain{Table: f.table, Name: name, Type: typ, Hooknum: hook, Priority: prio, Policy: &policy})
-	}
 	denied := f.conn.AddChain(&nftables.Chain{Table: f.table, Name: "denied"})
 	f.denial(denied, p.Blackhole)
 	// After connection tracking, before address translation.
-	pre := base("before-routing", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityMangle, nftables.ChainPolicyAccept)
+	pre := f.base("before-routing", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityMangle, nftables.ChainPolicyAccept)
 	f.beforeRouting(pre, denied, p.Link, link)
-	f.input(base("input", nftables.ChainTypeFilter, nftables.ChainHookInput, nftables.ChainPriorityFilter, nftables.ChainPolicyDrop), p.Link, link)
-	f.forward(base("forward", nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter, nftables.ChainPolicyDrop), p.Link, link, uplink)
-	post := base("after-routing", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource, nftables.ChainPolicyAccept)
+	input, forward := f.closed()
+	f.input(input, p.Link, link)
+	f.forward(forward, p.Link, link, uplink)
+	post := f.base("after-routing", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource, nftables.ChainPolicyAccept)
 	f.rule(post, to(uplink), source(p.Link.Box4), one(&expr.Masq{}))
 	if p.Link.IPv6() {
 		f.rule(post, to(uplink), source(p.Link.Box6), one(&expr.Masq{}))

@@ -83,21 +83,24 @@ func family(a netip.Addr) int {
 	return v6
 }
 
-// newFilter loads the filter. Packets are let through only where it is whole:
-// it is one transaction.
-func newFilter(p Policy, t Table, link, uplink string) (*filter, error) {
+// newFilter makes a filter that lets nothing through: the router forwards from
+// its start, and the sandbox is connected to it before there is a policy.
+func newFilter() (*filter, error) {
 	conn, err := nftables.New(nftables.AsLasting())
 	if err != nil {
 		return nil, fmt.Errorf("opening the packet filter: %w", err)
 	}
 	f := &filter{conn: conn, table: conn.AddTable(&nftables.Table{Family: nftables.TableFamilyINet, Name: "lazaret"})}
-	if err := f.load(p, t, link, uplink); err != nil {
+	f.closed()
+	if err := conn.Flush(); err != nil {
 		conn.CloseLasting()
-		return nil, err
+		return nil, fmt.Errorf("closing the packet filter: %w", err)
 	}
 	return f, nil
 }
 
+// load makes a policy hold. Packets are let through only where it is whole: it
+// is one transaction.
 func (f *filter) load(p Policy, t Table, link, uplink string) error {
 	for fam, suffix := range []string{"4", "6"} {
 		typ := concatType(fam)

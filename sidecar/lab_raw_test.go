@@ -2,10 +2,12 @@ package sidecar
 
 import (
 	"encoding/binary"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -71,6 +73,44 @@ func udpTo(port uint16, text string) string {
 	b := binary.BigEndian.AppendUint16([]byte{0x11, 0x5c}, port)
 	b = binary.BigEndian.AppendUint16(b, uint16(8+len(text)))
 	return string(b) + "\x00\x00" + text
+}
+
+// TestClosedBeforePolicy: the sandbox is connected to the router before that has
+// a policy, and reaches nothing until it has.
+func TestClosedBeforePolicy(t *testing.T) {
+	if !inLab(t) {
+		return
+	}
+	l := newLab(t, false)
+	l.policy.Allow = endpoints("192.0.2.0/28")
+	l.hello()
+	own, err := net.ListenPacket("udp4", "198.19.255.253:5000")
+	must(t, err)
+	defer own.Close()
+	say := func(text string) (left, heard bool) {
+		t.Helper()
+		stop := l.sniff()
+		l.box.do(func() {
+			for _, a := range []string{"192.0.2.1:5000", "198.19.255.253:5000"} {
+				c, err := net.Dial("udp4", a)
+				must(t, err)
+				defer c.Close()
+				_, err = c.Write([]byte(text))
+				must(t, err)
+			}
+		})
+		left = slices.ContainsFunc(stop(), func(s sniffed) bool { return strings.Contains(s.what, text) })
+		must(t, own.SetReadDeadline(time.Now().Add(10*time.Millisecond)))
+		_, _, err := own.ReadFrom(make([]byte, 64))
+		return left, err == nil
+	}
+	if left, heard := say("early"); left || heard {
+		t.Errorf("without a policy: left by the uplink: %v, heard by the router: %v", left, heard)
+	}
+	l.load()
+	if left, heard := say("allowed"); !left || heard {
+		t.Errorf("with a policy: left by the uplink: %v, heard by the router: %v", left, heard)
+	}
 }
 
 // TestFrames: whatever frames the sandbox makes up, nothing leaves for where it

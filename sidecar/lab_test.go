@@ -281,6 +281,13 @@ func (l *lab) serveWorld() {
 // start runs the router with the lab's policy and waits until it is ready.
 func (l *lab) start() Event {
 	l.t.Helper()
+	l.hello()
+	return l.load()
+}
+
+// hello runs the router until it waits for its policy.
+func (l *lab) hello() {
+	l.t.Helper()
 	dir := l.t.TempDir()
 	resolv := filepath.Join(dir, "resolv.conf")
 	must(l.t, os.WriteFile(resolv, []byte("nameserver 127.0.0.53\nnameserver 10.0.2.3\n"), 0o644))
@@ -292,7 +299,12 @@ func (l *lab) start() Event {
 	if e := l.event(); e.Kind != EventHello || e.Uplink != "up0" || e.MTU != 1500 {
 		l.t.Fatalf("got %v", e)
 	}
-	_, err := l.policy.WriteTo(b)
+}
+
+// load gives the router its policy.
+func (l *lab) load() Event {
+	l.t.Helper()
+	_, err := l.policy.WriteTo(l.conn)
 	must(l.t, err)
 	e := l.event()
 	if e.Kind != EventReady {

@@ -73,6 +73,11 @@ func (r *router) run(ctx context.Context, o Options) (err error) {
 	if r.up, err = findUplink(); err != nil {
 		return err
 	}
+	// After hello, the host connects the sandbox.
+	if r.filter, err = newFilter(); err != nil {
+		return err
+	}
+	defer r.filter.conn.CloseLasting()
 	if err := r.tell(Event{Kind: EventHello, Uplink: r.up.name, MTU: r.up.mtu}); err != nil {
 		return err
 	}
@@ -88,7 +93,6 @@ func (r *router) run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	defer r.filter.conn.CloseLasting()
 	r.names = newForwarder(r, servers)
 	if err := r.names.listen(ctx, r.policy.Link.Router4); err != nil {
 		return err
@@ -134,7 +138,7 @@ func (r *router) apply(servers []netip.Addr) (routes int, err error) {
 		}
 		routes += n
 	}
-	r.filter, err = newFilter(r.policy, r.table, r.link, r.up.name)
+	err = r.filter.load(r.policy, r.table, r.link, r.up.name)
 	r.table.Ports = nil
 	return routes, err
 }
