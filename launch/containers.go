@@ -13,7 +13,7 @@ import (
 type container struct {
 	name   string
 	engine podman.Engine
-	whole  bool // what started it was not cut short
+	whole  bool // what started it was not cut short, by us or by a signal
 	env    []string
 	kill   []string // ends it while it is suspended; see Still
 

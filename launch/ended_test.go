@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"lazaret/internal/step"
+	"lazaret/launch/podman"
 )
 
 // TestRemoved: podman is only taken to have removed a container where it can be
@@ -46,6 +50,44 @@ func TestRemoved(t *testing.T) {
 	}
 	if good.removed(endTime) {
 		t.Error("one that is still there is taken to be removed")
+	}
+}
+
+// TestWhole: a podman that a signal ended leaves what has to be looked for, which
+// one that repeats the status of a killed program does not.
+func TestWhole(t *testing.T) {
+	podmanThat := func(text string) podman.Engine {
+		path := filepath.Join(t.TempDir(), "podman")
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return podman.Engine{Podman: path}
+	}
+	for text, want := range map[string]bool{"exit 0": true, "exit 137": true, "kill -KILL $$": false, "kill -TERM $$": false} {
+		for _, op := range []step.Op{
+			Sandbox{Engine: podmanThat(text), Run: podman.Run{Name: "x"}, Tasks: tasksUsual},
+			Setup{Sandbox: Sandbox{Engine: podmanThat(text), Run: podman.Run{Name: "x"}, Tasks: tasksUsual}},
+			Router{Engine: podmanThat(text), Run: podman.Router{Name: "x"}},
+		} {
+			null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer null.Close()
+			s := &server{stdio: [3]*os.File{null, null, null}}
+			kind, err := opKind(op)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := json.Marshal(op)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.perform(t.Context(), request{Kind: kind, Op: b})
+			if c, ok := s.container("x"); !ok || c.whole != want {
+				t.Errorf("%s, %q: whole is %v", kind, text, c.whole)
+			}
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ type Sandbox struct {
 	Store string
 
 	stdio [3]*os.File
-	// remove removes the container; alone keeps in mind that podman then ended by
+	// remove removes the container; alone keeps in mind that podman ended by
 	// itself.
 	remove func(context.Context) error
 	alone  func()
@@ -108,7 +108,7 @@ func (o Sandbox) run(ctx context.Context, cmd proc.Cmd) error {
 		time.AfterFunc(endTime, kill)
 	})
 	_, err := proc.Output(inner, cmd)
-	if inner.Err() == nil && o.alone != nil {
+	if inner.Err() == nil && !proc.Signaled(err) && o.alone != nil {
 		o.alone()
 	}
 	if !stop() {

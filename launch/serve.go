@@ -144,8 +144,8 @@ func (s *server) perform(ctx context.Context, r request) (step.Values, error) {
 		op = o
 	}
 	out, err := op.Do(ctx, r.In)
-	if c, ok := op.(interface{ container() container }); ok && ctx.Err() == nil {
-		s.whole(c.container().name)
+	if o, ok := op.(Router); ok && ctx.Err() == nil && !proc.Signaled(err) {
+		s.whole(o.Run.Name)
 	}
 	return out, err
 }

@@ -79,6 +79,17 @@ func ExitStatus(err error) int {
 	return ee.ExitCode()
 }
 
+// Signaled tells whether a signal ended the program, which ExitStatus does not
+// tell from a program that says 128+n itself.
+func Signaled(err error) bool {
+	var ee *exec.ExitError
+	if !errors.As(err, &ee) {
+		return false
+	}
+	ws, ok := ee.Sys().(syscall.WaitStatus)
+	return ok && ws.Signaled()
+}
+
 // Output runs c to its end and returns its stdout. On failure the error is
 // an *Error.
 func Output(ctx context.Context, c Cmd) ([]byte, error) {

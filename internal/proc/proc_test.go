@@ -62,6 +62,11 @@ func TestExitStatus(t *testing.T) {
 			t.Errorf("%s: %d, want %d", script, ExitStatus(err), want)
 		}
 	}
+	for script, want := range map[string]bool{"exit 0": false, "exit 137": false, "kill -KILL $$": true} {
+		if _, err := Output(t.Context(), sh(script)); Signaled(err) != want {
+			t.Errorf("%s: ended by a signal: %v", script, !want)
+		}
+	}
 	if _, err := Output(t.Context(), Cmd{Argv: []string{"/nonexistent"}}); ExitStatus(err) != -1 {
 		t.Errorf("a program that is not there: %d, want -1", ExitStatus(err))
 	}
