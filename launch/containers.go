@@ -20,6 +20,7 @@ type container struct {
 	// What it takes to see that podman has removed it; see removed.
 	store      string
 	id, idFile string
+	seen       bool // its directory was there
 	conmon     *os.File
 }
 
@@ -39,6 +40,7 @@ func (s *server) attached(o Sandbox) Sandbox {
 	name := o.Run.Name
 	o.remove = func(ctx context.Context) error { return s.takeDown(ctx, name) }
 	o.alone = func() { s.whole(name) }
+	o.watch = func() func() { return s.watch(name) }
 	return o
 }
 
@@ -61,7 +63,7 @@ func (s *server) whole(name string) {
 
 // started keeps in mind a container's id and its monitor.
 func (s *server) started(name, id string, conmon *os.File) {
-	s.note(name, func(c *container) { c.id, c.conmon = id, conmon })
+	s.note(name, func(c *container) { c.id, c.conmon, c.seen = id, conmon, c.there(id) })
 }
 
 // suspended keeps in mind what ends a container that stands still.

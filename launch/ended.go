@@ -23,10 +23,13 @@ import (
 // that has ended, before it is told to.
 const endTime = 2 * time.Second
 
+// containersLock is in the directory of podman's containers.
+const containersLock = "containers.lock"
+
 // removed tells whether podman has removed a container whose start it finished.
 // It waits for that if it is under way, and is false whenever it is not certain.
 func (c container) removed(within time.Duration) bool {
-	if !c.whole || c.store == "" {
+	if !c.whole || !c.seen || c.store == "" {
 		return false
 	}
 	if c.conmon != nil {
@@ -42,19 +45,59 @@ func (c container) removed(within time.Duration) bool {
 			}
 		}
 	}
+	id := c.ident()
+	if id == "" || !exists(filepath.Join(c.store, containersLock)) {
+		return false // not podman's storage
+	}
+	_, err := os.Lstat(filepath.Join(c.store, id))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// ident gives the container's id as podman gave or wrote it, "" before that.
+func (c container) ident() string {
 	id := c.id
 	if id == "" && c.idFile != "" {
 		b, err := readRegular(c.idFile)
 		if err != nil {
-			return false
+			return ""
 		}
 		id = strings.TrimSpace(string(b))
 	}
-	if !containerID.MatchString(id) || !exists(filepath.Join(c.store, "containers.lock")) {
-		return false // not an id, or not podman's storage
+	if !containerID.MatchString(id) {
+		return ""
 	}
-	_, err := os.Lstat(filepath.Join(c.store, id))
-	return errors.Is(err, fs.ErrNotExist)
+	return id
+}
+
+// there tells whether podman keeps a container where it is taken to.
+func (c container) there(id string) bool {
+	return c.store != "" && containerID.MatchString(id) && exists(filepath.Join(c.store, id))
+}
+
+// watchTime is how often it is looked whether podman has made a container.
+const watchTime = 20 * time.Millisecond
+
+// watch looks for a container's directory once podman has made it, and keeps in
+// mind whether it was there: one that is elsewhere cannot be seen to go.
+func (s *server) watch(name string) (stop func()) {
+	c, _ := s.container(name)
+	done := make(chan struct{})
+	if c.store == "" || c.idFile == "" {
+		return func() {}
+	}
+	go func() {
+		t := time.NewTicker(watchTime)
+		defer t.Stop()
+		for c.ident() == "" {
+			select {
+			case <-done:
+				return
+			case <-t.C:
+			}
+		}
+		s.note(name, func(c *container) { c.seen = c.there(c.ident()) })
+	}()
+	return func() { close(done) }
 }
 
 // monitor opens the process whose pid podman wrote to a file.

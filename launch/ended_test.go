@@ -28,18 +28,19 @@ func TestRemoved(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(store, "containers.lock"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	good := container{whole: true, store: store, idFile: file("id", id)}
+	good := container{whole: true, seen: true, store: store, idFile: file("id", id)}
 	if !good.removed(endTime) {
 		t.Error("one that is gone is not seen to be")
 	}
 	for name, c := range map[string]container{
-		"cut short":        {store: store, id: id},
-		"no storage":       {whole: true, id: id},
-		"another storage":  {whole: true, store: t.TempDir(), id: id},
-		"no id":            {whole: true, store: store},
-		"no file":          {whole: true, store: store, idFile: "/nowhere"},
-		"what is no id":    {whole: true, store: store, idFile: file("id", "../x")},
-		"an empty id file": {whole: true, store: store, idFile: file("id", "")},
+		"cut short":        {seen: true, store: store, id: id},
+		"never seen":       {whole: true, store: store, id: id},
+		"no storage":       {whole: true, seen: true, id: id},
+		"another storage":  {whole: true, seen: true, store: t.TempDir(), id: id},
+		"no id":            {whole: true, seen: true, store: store},
+		"no file":          {whole: true, seen: true, store: store, idFile: "/nowhere"},
+		"what is no id":    {whole: true, seen: true, store: store, idFile: file("id", "../x")},
+		"an empty id file": {whole: true, seen: true, store: store, idFile: file("id", "")},
 	} {
 		if c.removed(endTime) {
 			t.Errorf("%s: taken to be removed", name)
@@ -50,6 +51,37 @@ func TestRemoved(t *testing.T) {
 	}
 	if good.removed(endTime) {
 		t.Error("one that is still there is taken to be removed")
+	}
+}
+
+// TestSeen: a container is taken to be kept in a directory only where it was seen
+// there.
+func TestSeen(t *testing.T) {
+	id := strings.Repeat("0123456789abcdef", 4)
+	for name, here := range map[string]bool{"here": true, "elsewhere": false} {
+		store, idFile := t.TempDir(), filepath.Join(t.TempDir(), "id")
+		if here {
+			if err := os.Mkdir(filepath.Join(store, id), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := &server{containers: []container{{name: "box", store: store, idFile: idFile}, {name: "router", store: store}}}
+		stop := s.watch("box")
+		if err := os.WriteFile(idFile, []byte(id), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.started("router", id, nil)
+		for deadline := time.Now().Add(10 * time.Second); here && time.Now().Before(deadline); time.Sleep(watchTime) {
+			if c, _ := s.container("box"); c.seen {
+				break
+			}
+		}
+		stop()
+		for _, n := range []string{"box", "router"} {
+			if c, _ := s.container(n); c.seen != here {
+				t.Errorf("%s, %s: seen: %v", name, n, c.seen)
+			}
+		}
 	}
 }
 
@@ -118,7 +150,7 @@ func TestRemovedWaits(t *testing.T) {
 	}
 	// Not over when it is looked for: without the wait it would be seen.
 	time.AfterFunc(100*time.Millisecond, func() { in.Close() })
-	if !(container{whole: true, store: store, id: id, conmon: conmon}).removed(30 * time.Second) {
+	if !(container{whole: true, seen: true, store: store, id: id, conmon: conmon}).removed(30 * time.Second) {
 		t.Error("it was not waited for")
 	}
 	cmd.Wait()

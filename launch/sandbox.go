@@ -33,6 +33,7 @@ type Sandbox struct {
 	// itself.
 	remove func(context.Context) error
 	alone  func()
+	watch  func() (stop func()) // looks, until stop, where podman keeps the container
 }
 
 // exitValue is the Value that holds the sandbox's exit status.
@@ -107,6 +108,9 @@ func (o Sandbox) run(ctx context.Context, cmd proc.Cmd) error {
 		}
 		time.AfterFunc(endTime, kill)
 	})
+	if o.watch != nil {
+		defer o.watch()()
+	}
 	_, err := proc.Output(inner, cmd)
 	if inner.Err() == nil && !proc.Signaled(err) && o.alone != nil {
 		o.alone()
