@@ -31,7 +31,7 @@ type Image struct {
 	Dir      string // the workspace, base of oci:DIR
 	Layout   string // where a local image is laid out for podman to pull, or podman puts what it fetches
 	Memory   Memory
-	Known    bool // it was verified, and is as it was; see KnownImage
+	Known    KnownImage // what was verified before
 }
 
 func layoutName(id string) string { return "layout-" + id }
@@ -48,7 +48,7 @@ type inspected struct {
 // Do looks for the image, gets it if it is not there, and refuses one that is
 // not the image the lock pins.
 func (o Image) Do(ctx context.Context, _ step.Values) (step.Values, error) {
-	if o.Known {
+	if o.Memory.still(o.Known) {
 		return nil, nil
 	}
 	asked := time.Now()

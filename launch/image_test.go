@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"lazaret/internal/step"
 	"lazaret/launch/podman"
 	"lazaret/lock"
 )
@@ -47,6 +48,40 @@ func TestOnlyThePullKnowsTheProxy(t *testing.T) {
 	for _, line := range o.Show() {
 		if strings.Contains(line, "secret") {
 			t.Errorf("a plan shows %q", line)
+		}
+	}
+}
+
+// TestKnownMeanwhile: what was verified before the person was asked something is
+// verified once more where podman's images changed meanwhile.
+func TestKnownMeanwhile(t *testing.T) {
+	s := storage{t, t.TempDir()}
+	env := []string{"HOME=" + s.home}
+	images := s.path("overlay-images/images.json")
+	script := filepath.Join(s.home, "podman")
+	s.write(script, "#!/bin/sh\necho \"$*\" >>"+s.home+"/asked\nprintf '[{\"Id\":\"bb\",\"Architecture\":\"amd64\",\"Os\":\"linux\"}]'\n")
+	if err := os.Chmod(script, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.write("overlay-images/images.json", "[]")
+	key, err := storeKey(images, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, memory, known := podman.Engine{Podman: script}, Memory{Environ: env}, KnownImage{Key: key, Images: images}
+	ops := map[string]step.Op{
+		"image":   Image{Engine: engine, Profile: "box", Platform: "linux/amd64", Pinned: lock.PlatformImage{Config: "sha256:aa"}, Memory: memory, Known: known},
+		"sidecar": SidecarImage{Engine: engine, Platform: "linux/amd64", Pinned: lock.Sidecar{Config: "sha256:aa"}, Memory: memory, Known: known},
+	}
+	for name, op := range ops {
+		if _, err := op.Do(t.Context(), nil); err != nil || exists(filepath.Join(s.home, "asked")) {
+			t.Errorf("%s: podman is asked though nothing changed, or %v", name, err)
+		}
+	}
+	s.write("overlay-images/images.json", "[{}]")
+	for name, op := range ops {
+		if _, err := op.Do(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "IMAGE ID MISMATCH") {
+			t.Errorf("%s: after a change: %v", name, err)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -55,6 +56,20 @@ func storeKey(images string, environ []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	parts := append([]string{key}, environ...)
+	for _, path := range storageConfs(environ) {
+		k, err := fileKey(path)
+		if err != nil {
+			k = "none"
+		}
+		parts = append(parts, k)
+	}
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// storageConfs are the files in which podman's storage is configured.
+func storageConfs(environ []string) []string {
 	conf, home := "", ""
 	for _, kv := range environ {
 		k, v, _ := strings.Cut(kv, "=")
@@ -68,16 +83,29 @@ func storeKey(images string, environ []string) (string, error) {
 	if conf == "" {
 		conf = filepath.Join(home, ".config")
 	}
-	parts := append([]string{key}, environ...)
-	for _, path := range []string{filepath.Join(conf, "containers/storage.conf"), "/etc/containers/storage.conf", "/usr/share/containers/storage.conf"} {
-		k, err := fileKey(path)
-		if err != nil {
-			k = "none"
-		}
-		parts = append(parts, k)
+	return []string{filepath.Join(conf, "containers/storage.conf"), "/etc/containers/storage.conf", "/usr/share/containers/storage.conf"}
+}
+
+// moreStores is a list of additional image stores that is not empty.
+var moreStores = regexp.MustCompile(`additionalimagestores\W*=\s*\[\s*[^\s\]]`)
+
+// comments of a storage.conf.
+var comments = regexp.MustCompile(`#.*`)
+
+// ownStore tells whether an image is in the one store in which podman looks for
+// images and keeps its containers. Of an image in an additional one, another
+// could come before it, without a change there.
+func ownStore(k KnownImage, environ []string) bool {
+	if unix.Access(filepath.Dir(k.Images), unix.W_OK) != nil || !exists(filepath.Join(k.containers(), containersLock)) {
+		return false
 	}
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return hex.EncodeToString(sum[:]), nil
+	for _, path := range storageConfs(environ) {
+		b, err := os.ReadFile(path)
+		if err != nil && !os.IsNotExist(err) || moreStores.Match(comments.ReplaceAll(b, nil)) {
+			return false
+		}
+	}
+	return true
 }
 
 // knownImages gives the images that are as they were when they were verified,
@@ -111,11 +139,21 @@ type Memory struct {
 	Environ []string // podman's, outside its namespace
 }
 
+// still tells whether an image that was found to be known is so at this moment:
+// the person may have been asked something meanwhile.
+func (m Memory) still(k KnownImage) bool {
+	if k.Key == "" {
+		return false
+	}
+	key, err := storeKey(k.Images, m.Environ)
+	return err == nil && key == k.Key
+}
+
 // keep remembers an image that was verified: podman was asked at a time after
 // which its file of images did not change. It never fails: the next launch asks.
 func (m Memory) keep(config, platform string, img inspected, asked time.Time) {
 	k := img.known()
-	if m.Dir == "" || k.Images == "" {
+	if m.Dir == "" || k.Images == "" || !ownStore(k, m.Environ) {
 		return
 	}
 	fi, err := os.Stat(k.Images)

@@ -53,7 +53,9 @@ func TestKnownImage(t *testing.T) {
 	cache, env := filepath.Join(s.home, "cache"), []string{"HOME=" + s.home}
 	img := s.inspected("top")
 	s.write("overlay-images/images.json", "[]")
+	s.write("overlay-containers/containers.lock", "")
 	keep := func() {
+		t.Helper()
 		Memory{cache, env}.keep(id, platform, img, time.Now().Add(time.Second))
 		if _, ok := knownImages(cache, platform, env)[id]; !ok {
 			t.Fatal("it is not known")
@@ -93,6 +95,36 @@ func TestKnownImage(t *testing.T) {
 	Memory{cache, env}.keep(id, platform, img, time.Now().Add(-time.Hour))
 	if _, ok := knownImages(cache, platform, env)[id]; ok {
 		t.Error("what changed after podman was asked is taken for what it said")
+	}
+}
+
+// TestKnownStore: nothing is remembered of an image that may be in another store
+// than podman's own.
+func TestKnownStore(t *testing.T) {
+	for name, tc := range map[string]struct {
+		conf string
+		lock bool
+		want bool
+	}{
+		"its own":             {"", true, true},
+		"none besides":        {"[storage.options]\nadditionalimagestores = [\n  # \"/usr/lib/x\",\n]\n", true, true},
+		"one is a comment":    {"#additionalimagestores = [\"/usr/lib/x\"]\n", true, true},
+		"one besides":         {"[storage.options]\nadditionalimagestores = [\"/usr/lib/x\"]\n", true, false},
+		"one on a line":       {"[storage.options]\n\"additionalimagestores\" = [ # more\n  '/usr/lib/x',\n]\n", true, false},
+		"no containers by it": {"", false, false},
+	} {
+		s := storage{t, t.TempDir()}
+		cache, env := filepath.Join(s.home, "cache"), []string{"HOME=" + s.home}
+		img := s.inspected("top")
+		s.write("overlay-images/images.json", "[]")
+		s.write(filepath.Join(s.home, ".config/containers/storage.conf"), tc.conf)
+		if tc.lock {
+			s.write("overlay-containers/containers.lock", "")
+		}
+		Memory{cache, env}.keep("sha256:aa", "linux/amd64", img, time.Now().Add(time.Second))
+		if _, ok := knownImages(cache, "linux/amd64", env)["sha256:aa"]; ok != tc.want {
+			t.Errorf("%s: known: %v", name, ok)
+		}
 	}
 }
 

@@ -71,7 +71,7 @@ func (r *resolver) network() error {
 		Name: "network.image", Where: step.Podman, Needs: needs,
 		Op: SidecarImage{
 			Engine: engine, Environ: r.environ, Platform: r.Host.Platform, Pinned: pinned, Stash: r.stash(), Layout: filepath.Join(r.Host.CacheDir, layout),
-			Memory: r.memory(), Known: r.known(pinned.Config),
+			Memory: r.memory(), Known: r.Host.Known[pinned.Config],
 		},
 		Undo: []step.Undo{{Kind: undoTree, Base: baseCache, Name: layout}},
 	})

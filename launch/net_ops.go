@@ -59,7 +59,7 @@ type SidecarImage struct {
 	Stash    string // where what was pulled of another lazaret's is kept
 	Layout   string // where it is laid out for podman to pull
 	Memory   Memory
-	Known    bool // it was verified, and is as it was; see KnownImage
+	Known    KnownImage // what was verified before
 }
 
 func sidecarLayoutName(id string) string { return "layout-net-" + id }
@@ -68,7 +68,7 @@ func sidecarLayoutName(id string) string { return "layout-net-" + id }
 // build's own, else another lazaret's from where the lock says. It refuses
 // any other.
 func (o SidecarImage) Do(ctx context.Context, in step.Values) (step.Values, error) {
-	if o.Known {
+	if o.Memory.still(o.Known) {
 		return nil, nil
 	}
 	asked := time.Now()

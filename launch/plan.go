@@ -186,18 +186,13 @@ func (r *resolver) image(pinned lock.PlatformImage) {
 		Op: Image{
 			Engine: r.Engine, Environ: r.environ, PullEnv: r.Host.PullEnv, Profile: r.Record.Profile, Ref: r.profile.Image.Ref,
 			Platform: r.Host.Platform, Pinned: pinned, Dir: r.Host.Workspace, Layout: filepath.Join(r.Host.CacheDir, layout),
-			Memory: r.memory(), Known: r.known(pinned.Config),
+			Memory: r.memory(), Known: r.Host.Known[pinned.Config],
 		},
 		Undo: []step.Undo{{Kind: undoTree, Base: baseCache, Name: layout}},
 	})
 }
 
 func (r *resolver) memory() Memory { return Memory{r.Host.CacheDir, r.Host.Environ} }
-
-func (r *resolver) known(config string) bool {
-	_, ok := r.Host.Known[config]
-	return ok
-}
 
 func (r *resolver) sandbox(pinned lock.PlatformImage, mounts []podman.Mount) error {
 	command := r.opts.Command
