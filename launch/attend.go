@@ -50,6 +50,7 @@ type attend struct {
 	plan   *Plan
 	end    func(error)
 	phase  atomic.Value // string
+	waits  atomic.Int32 // for how much the sandbox's command waits; see begun
 	helper atomic.Pointer[helper]
 	screen *term.Virtual // nil: it is on a terminal of the person's, or on none
 }
@@ -57,6 +58,10 @@ type attend struct {
 // answers says what is answered from here on.
 func (a *attend) answers() {
 	a.phase.Store(PhaseStarting)
+	a.waits.Store(1)
+	if a.plan.has(gateStep) {
+		a.waits.Store(2)
+	}
 	c := &a.plan.control
 	c.handle(verbStatus, func(_ context.Context, conn *net.UnixConn, _ json.RawMessage) {
 		json.NewEncoder(conn).Encode(a.status())
@@ -66,6 +71,16 @@ func (a *attend) answers() {
 	c.handle(verbEnter, func(_ context.Context, conn *net.UnixConn, _ json.RawMessage) {
 		json.NewEncoder(conn).Encode(a.enter())
 	})
+}
+
+// begun tells whether the sandbox's command waits for nothing more, now that one
+// thing is done.
+func (a *attend) begun() bool {
+	if a.waits.Add(-1) > 0 {
+		return false
+	}
+	a.phase.CompareAndSwap(PhaseStarting, PhaseRunning)
+	return true
 }
 
 func (a *attend) status() Status {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"lazaret/internal/proc"
@@ -105,8 +106,7 @@ type run struct {
 	outlets []*term.Outlet // what is printed without a session
 	back    chan error     // gives the end of the session, once that is under way
 	attend  attend
-	// forwarding: the terminal is the sandbox's.
-	forwarding bool
+	forward func() error // makes the terminal the sandbox's, once
 }
 
 func (r *run) up(ctx context.Context) (step.Values, error) {
@@ -117,6 +117,12 @@ func (r *run) up(ctx context.Context) (step.Values, error) {
 		}
 		r.session = s
 	}
+	r.forward = sync.OnceValue(func() error {
+		if r.session == nil {
+			return nil
+		}
+		return r.session.Forward()
+	})
 	for _, s := range r.plan.Steps {
 		if op, ok := s.Op.(*StartHelper); ok {
 			op.start = r.startHelper
@@ -213,23 +219,32 @@ func (r *run) do(ctx context.Context, s step.Step, in step.Values) (step.Values,
 		}
 		maps.Copy(in, more)
 	}
+	var err error
 	switch s.Op.(type) {
-	case Sandbox, Setup:
-		if err := r.occupy(in); err != nil {
-			return nil, err
-		}
-	}
-	switch s.Op.(type) {
+	case Setup:
+		r.secrets(in)
+		err = r.forward()
 	case Sandbox:
-		if !r.plan.has(gateStep) {
-			r.attend.phase.Store(PhaseRunning)
-		}
-	case Gate:
-		defer r.attend.phase.Store(PhaseRunning)
+		r.secrets(in)
+		err = r.begun()
+	}
+	if err != nil {
+		return nil, err
 	}
 	defer r.follow(s)()
 	out, err := r.helper.do(ctx, s.Op, in)
 	r.tell(s, out)
+	switch s.Op.(type) {
+	case Gate:
+		if err == nil {
+			err = r.begun()
+		}
+	case Sandbox:
+		if ctx.Err() == nil {
+			// Where it ended before its command began, podman has said why.
+			err = errors.Join(err, r.forward())
+		}
+	}
 	return out, err
 }
 
@@ -237,16 +252,21 @@ func (p *Plan) has(name string) bool {
 	return slices.ContainsFunc(p.Steps, func(s step.Step) bool { return s.Name == name })
 }
 
-// occupy gives what runs in a sandbox its secrets and the terminal.
-func (r *run) occupy(in step.Values) error {
+// begun is called for each thing that a sandbox's command waits for, when that
+// is done or, of the sandbox itself, begins. With the last the sandbox runs and
+// has the terminal: until then Ctrl-C is for lazaret.
+func (r *run) begun() error {
+	if !r.attend.begun() {
+		return nil
+	}
+	return r.forward()
+}
+
+// secrets gives what runs in a sandbox its secrets.
+func (r *run) secrets(in step.Values) {
 	for name, v := range r.plan.Host.Secrets {
 		in[secretValue(name)] = v
 	}
-	if r.session == nil || r.forwarding {
-		return nil
-	}
-	r.forwarding = true
-	return r.session.Forward()
 }
 
 func (r *run) undo(ctx context.Context, u step.Undo) error {

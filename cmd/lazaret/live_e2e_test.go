@@ -1,10 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestEndToEndScreen looks at a terminal on which sandboxes are launched.
@@ -68,6 +70,44 @@ func TestEndToEndScreen(t *testing.T) {
 		t.Errorf("without a terminal, %q is said: %v", b, err)
 	}
 	os.Remove(filepath.Join(s.ws, "shown"))
+	if diff := s.settled(before); diff != "" {
+		t.Errorf("the host is not as it was\n%s", diff)
+	}
+}
+
+// TestEndToEndInterrupt: while the network starts, the sandbox waits for it, and
+// Ctrl-C is for lazaret and not for a program that has not begun.
+func TestEndToEndInterrupt(t *testing.T) {
+	needE2E(t)
+	s := newSandboxedWith(t, func(data string) string {
+		return fmt.Sprintf("[storage]\ndata_root = %q\n[network]\ndefault_allow = [\"192.0.2.0/24\"]\ndefault_deny = []\n"+
+			"[escalation]\nenabled = false\nsocket_dir = \"{runtime_dir}/lazaret\"\n[profiles.shell]\nimage = \"builtin:shell\"\ngit = \"none\"\n", data)
+	})
+	before := s.host()
+	slow := filepath.Join(t.TempDir(), "bin")
+	if err := os.Mkdir(slow, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const podman = "#!/bin/sh\ncase \"$*\" in *--detach*) exec sleep 60;; esac\nexec /usr/bin/podman \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(slow, "podman"), []byte(podman), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d := newDesktop(t, s)
+	d.open("one")
+	d.line("one", "PATH="+slow+":$PATH lazaret launch shell; echo status $?")
+	ids := filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "lazaret", "*", "sandbox.id")
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		if made, _ := filepath.Glob(ids); len(made) > 0 {
+			if b, err := os.ReadFile(made[0]); err == nil && len(b) > 0 {
+				break
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the sandbox is not made:\n%s", d.screen("one"))
+		}
+	}
+	d.keys("one", "C-c")
+	d.wait("one", `interrupted; nothing of it is left\nstatus 130\nhost\$$`)
 	if diff := s.settled(before); diff != "" {
 		t.Errorf("the host is not as it was\n%s", diff)
 	}
