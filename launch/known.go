@@ -137,6 +137,7 @@ func readKnown(dir string) map[string]KnownImage {
 type Memory struct {
 	Dir     string   // the cache directory; "": it is not kept
 	Environ []string // podman's, outside its namespace
+	Run     string   // the run's directory, for what is only tried
 }
 
 // still tells whether an image that was found to be known is so at this moment:
@@ -178,7 +179,7 @@ func (m Memory) keep(config, platform string, img inspected, asked time.Time) {
 
 // stacks tells whether layers can be put together by the kernel here.
 func (m Memory) stacks(layers []string) bool {
-	dir, err := os.MkdirTemp(m.Dir, "stack-")
+	dir, err := os.MkdirTemp(m.Run, "stack-")
 	if err != nil {
 		return false
 	}

@@ -56,7 +56,7 @@ func TestKnownImage(t *testing.T) {
 	s.write("overlay-containers/containers.lock", "")
 	keep := func() {
 		t.Helper()
-		Memory{cache, env}.keep(id, platform, img, time.Now().Add(time.Second))
+		Memory{Dir: cache, Environ: env}.keep(id, platform, img, time.Now().Add(time.Second))
 		if _, ok := knownImages(cache, platform, env)[id]; !ok {
 			t.Fatal("it is not known")
 		}
@@ -92,7 +92,7 @@ func TestKnownImage(t *testing.T) {
 	}
 	// Podman's answer can be older than the file.
 	os.Remove(filepath.Join(cache, knownFile))
-	Memory{cache, env}.keep(id, platform, img, time.Now().Add(-time.Hour))
+	Memory{Dir: cache, Environ: env}.keep(id, platform, img, time.Now().Add(-time.Hour))
 	if _, ok := knownImages(cache, platform, env)[id]; ok {
 		t.Error("what changed after podman was asked is taken for what it said")
 	}
@@ -121,7 +121,7 @@ func TestKnownStore(t *testing.T) {
 		if tc.lock {
 			s.write("overlay-containers/containers.lock", "")
 		}
-		Memory{cache, env}.keep("sha256:aa", "linux/amd64", img, time.Now().Add(time.Second))
+		Memory{Dir: cache, Environ: env}.keep("sha256:aa", "linux/amd64", img, time.Now().Add(time.Second))
 		if _, ok := knownImages(cache, "linux/amd64", env)["sha256:aa"]; ok != tc.want {
 			t.Errorf("%s: known: %v", name, ok)
 		}
@@ -168,5 +168,25 @@ func TestKnownLayers(t *testing.T) {
 	s.write("overlay/.has-mount-program", "false\n")
 	if k := s.inspected("a").known(); len(k.Layers) != 1 {
 		t.Errorf("without a mount program: %+v", k)
+	}
+}
+
+// TestCacheIsSwept: what a lazaret left that was killed while it wrote goes with
+// a later one, and what another one is writing stays.
+func TestCacheIsSwept(t *testing.T) {
+	dir := t.TempDir()
+	old, fresh := filepath.Join(dir, knownFile+".1"), filepath.Join(dir, knownFile+".2")
+	for _, path := range []string{old, fresh} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	long := time.Now().Add(-2 * time.Hour)
+	if err := os.Chtimes(old, long, long); err != nil {
+		t.Fatal(err)
+	}
+	writeCache(dir, knownFile, map[string]KnownImage{})
+	if exists(old) || !exists(fresh) || !exists(filepath.Join(dir, knownFile)) {
+		t.Errorf("an old one is there: %v, a new one: %v", exists(old), exists(fresh))
 	}
 }

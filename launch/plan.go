@@ -192,7 +192,9 @@ func (r *resolver) image(pinned lock.PlatformImage) {
 	})
 }
 
-func (r *resolver) memory() Memory { return Memory{r.Host.CacheDir, r.Host.Environ} }
+func (r *resolver) memory() Memory {
+	return Memory{Dir: r.Host.CacheDir, Environ: r.Host.Environ, Run: r.dir}
+}
 
 func (r *resolver) sandbox(pinned lock.PlatformImage, mounts []podman.Mount) error {
 	command := r.opts.Command

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -166,6 +167,7 @@ func writeCache(dir, name string, cache any) {
 	if err != nil {
 		return
 	}
+	sweepCache(dir, name)
 	tmp, err := os.CreateTemp(dir, name+".*")
 	if err != nil {
 		return
@@ -173,6 +175,20 @@ func writeCache(dir, name string, cache any) {
 	_, werr := tmp.Write(append(b, '\n'))
 	if cerr := tmp.Close(); werr != nil || cerr != nil || os.Rename(tmp.Name(), filepath.Join(dir, name)) != nil {
 		os.Remove(tmp.Name())
+	}
+}
+
+// sweepCache removes what a writeCache that was killed left behind.
+func sweepCache(dir, name string) {
+	left, err := fs.Glob(os.DirFS(dir), name+".*")
+	if err != nil {
+		return
+	}
+	for _, n := range left {
+		path := filepath.Join(dir, n)
+		if fi, err := os.Lstat(path); err == nil && time.Since(fi.ModTime()).Abs() > time.Hour {
+			os.Remove(path)
+		}
 	}
 }
 
