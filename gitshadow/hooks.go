@@ -86,6 +86,9 @@ func (r *Repo) hooksAbove(ctx context.Context, g Git) error {
 		return refuse("\"git config --list\" says what is wrong"+withoutGit, "asking git where hooks are: "+err.Error())
 	}
 	above := Repo{Workspace: top}
+	if above.CommonDir, err = g.Line(ctx, "rev-parse", "--path-format=absolute", "--git-common-dir"); err != nil {
+		return err
+	}
 	err = above.hooksIn(r.Workspace, hooks, g.Home)
 	r.HooksPath, r.Hookless = above.HooksPath, above.Hookless
 	return err
@@ -121,11 +124,15 @@ func (r *Repo) nestedHooks(ctx context.Context, g Git) error {
 }
 
 // hooksIn says where in the outermost workspace a repository's hooks are, that a
-// setting names. Hooks that cannot be kept from the agent are refused.
+// setting names, or where .git/hooks is a link to them. Hooks that cannot be
+// kept from the agent are refused.
 func (r *Repo) hooksIn(workspace, hooks, home string) error {
 	r.HooksPath, r.Hookless = "", nil
 	if hooks == "" {
-		return nil
+		if r.CommonDir == "" {
+			return nil
+		}
+		hooks = leadsTo(r.CommonDir + "/hooks")
 	}
 	if strings.HasPrefix(hooks, "~/") && home != "" {
 		hooks = home + "/" + hooks[2:]
@@ -144,7 +151,7 @@ func (r *Repo) hooksIn(workspace, hooks, home string) error {
 	switch {
 	case rel == ".":
 		return refuse("put the hooks into a directory of their own, or unset core.hooksPath"+withoutGit,
-			"core.hooksPath is the workspace itself: the agent could put hooks there")
+			"git looks for hooks in the workspace itself: the agent could put hooks there")
 	case within(path, filepath.Join(workspace, ".git")), within(path, filepath.Join(r.Workspace, ".git")):
 		return nil // which the sandbox does not have
 	}
@@ -152,11 +159,23 @@ func (r *Repo) hooksIn(workspace, hooks, home string) error {
 	return r.hookless(workspace)
 }
 
-// leadsTo is where a path leads, as far as there is something at it.
+// linksMost is how many links to nothing are followed, as the kernel would
+// (path_resolution(7)).
+const linksMost = 40
+
+// leadsTo is where a path leads, as far as there is something at it; also by
+// links to what is not there yet: a sandbox could make it.
 func leadsTo(path string) string {
-	for rest := ""; ; {
+	for rest, links := "", 0; ; {
 		if to, err := filepath.EvalSymlinks(path); err == nil {
 			return filepath.Join(to, rest)
+		}
+		if to, err := os.Readlink(path); err == nil && links < linksMost {
+			if !filepath.IsAbs(to) {
+				to = filepath.Dir(path) + "/" + to
+			}
+			path, links = to, links+1
+			continue
 		}
 		i := strings.LastIndexByte(strings.TrimRight(path, "/"), '/')
 		if i <= 0 {
@@ -179,7 +198,7 @@ func (r *Repo) hookless(workspace string) error {
 			return err
 		case !fi.IsDir():
 			return refuse("put the hooks into a real directory, or unset core.hooksPath"+withoutGit,
-				"core.hooksPath leads to "+show(r.HooksPath)+" in the workspace, and "+show(path)+" is no directory: the agent could put hooks there")
+				"git looks for hooks in "+show(r.HooksPath)+" in the workspace, and "+show(path)+" is no directory: the agent could put hooks there")
 		}
 	}
 	return nil

@@ -481,6 +481,15 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%s: hooks in %q, %v", value, r.HooksPath, err)
 		}
 	}
+	// The links that some repositories ask everybody to make.
+	for to, want := range map[string]string{"../hooks.d": "hooks.d", "../gone/x": "gone/x", "../../elsewhere": ""} {
+		sh(t, dir+"/r", `git config --unset-all core.hooksPath || :; mkdir -p hooks.d ../elsewhere; rm -rf .git/hooks; ln -s '`+to+`' .git/hooks`)
+		r.HooksPath = "before"
+		if _, err := r.Settings(t.Context(), g); err != nil || r.HooksPath != want {
+			t.Errorf(".git/hooks to %s: hooks in %q, %v", to, r.HooksPath, err)
+		}
+	}
+	sh(t, dir+"/r", `rm .git/hooks; mkdir .git/hooks`)
 	for _, value := range []string{".", "./", "../by"} {
 		sh(t, dir+"/r", `git config core.hooksPath '`+value+`'`)
 		if _, err := r.Settings(t.Context(), g); err == nil || !strings.Contains(err.Error(), "the workspace itself") {
