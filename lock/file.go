@@ -114,7 +114,7 @@ type Image struct {
 type PlatformImage struct {
 	Manifest    string            `toml:"manifest" risk:"image" says:"manifest {}"`
 	Config      string            `toml:"config" risk:"image" says:"image id {}"` // the id podman shows
-	Size        int64             `toml:"size" risk:"none" says:"{} bytes compressed"`
+	Size        int64             `toml:"size" risk:"none" says:"{} bytes of layers"`
 	Entrypoint  []string          `toml:"entrypoint,omitempty" risk:"image" says:"image entrypoint {}" text:"foreign"`
 	Command     []string          `toml:"command,omitempty" risk:"image" says:"image command {}" text:"foreign"`
 	User        string            `toml:"user,omitempty" risk:"image" says:"image user {}"`
