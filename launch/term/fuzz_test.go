@@ -39,7 +39,7 @@ func forbidden(out []byte) (bad []string) {
 				if n, _, _ := params.Param(0, 0); cmd.Final() == 't' && n != 22 {
 					no("CSI t")
 				}
-				if n, _, _ := params.Param(0, 0); cmd.Prefix() == '?' && (n == 2 || n == 1001 && cmd.Final() == 'h') {
+				if n, _, _ := params.Param(0, 0); cmd.Prefix() == '?' && (n == 2 && cmd.Final() != 'J' && cmd.Final() != 'K' || n == 1001 && cmd.Final() == 'h') {
 					no("a mode")
 				}
 			case ' ':
@@ -110,6 +110,7 @@ func FuzzFilter(f *testing.F) {
 		f.Add([]byte(in), 3)
 		f.Add([]byte("\x1b[?1049h"+in+"\x1b7"+in), 1)
 	}
+	f.Add([]byte("\x1b[?2J"), 3) // erases, and is no mode
 	f.Fuzz(func(t *testing.T, in []byte, size int) {
 		var f, g Filter
 		f.Title, g.Title = "t: ", "t: "
