@@ -1,8 +1,6 @@
 package term
 
-import (
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // Filter is what lies between a sandbox's output and the person's terminal. A
 // terminal obeys what it is sent: it can be told to set the clipboard, to read
@@ -73,25 +71,15 @@ const (
 	clipboardMax = 256 << 10
 )
 
-// plain are the bytes that are copied as they are.
-var plain = func() (t [256]bool) {
-	for c := 0x20; c < 0x7f; c++ {
-		t[c] = true
-	}
-	for _, c := range "\a\b\t\n\v\f\r" {
-		t[c] = true
-	}
-	return t
-}()
-
 // Append filters src, the next part of the output, and appends what may be
 // shown to dst. It ends with a whole sequence: others may write after it.
 func (f *Filter) Append(dst, src []byte) []byte {
 	f.out, f.pending = dst, len(dst)
 	for len(src) > 0 {
 		if f.state == ground {
-			if src = f.text(src); len(src) == 0 {
-				break
+			if rest := f.colours(f.text(src)); len(rest) < len(src) {
+				src = rest
+				continue
 			}
 		}
 		c := src[0]
@@ -124,30 +112,6 @@ func (f *Filter) shown() screen {
 		return f.screen
 	}
 	return f.main
-}
-
-// text copies as much of src as is plain and returns the rest.
-func (f *Filter) text(src []byte) []byte {
-	if f.nrest > 0 {
-		return src
-	}
-	i := 0
-	for {
-		for i < len(src) && plain[src[i]] {
-			i++
-		}
-		if i == len(src) || src[i] < 0xc3 || f.ASCII {
-			break
-		}
-		// A whole character that is no control: from U+00C0 on, none is.
-		_, n := utf8.DecodeRune(src[i:])
-		if n == 1 {
-			break
-		}
-		i += n
-	}
-	f.out = append(f.out, src[:i]...)
-	return src[i:]
 }
 
 // multibyte takes the next byte of a character of several bytes from src and

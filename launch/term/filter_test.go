@@ -3,6 +3,7 @@ package term
 import (
 	"bytes"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -203,6 +204,37 @@ func TestResetForgetsNothing(t *testing.T) {
 	}
 	if n := len(f.modes.end(nil)); n > 1000 {
 		t.Errorf("the end has %d bytes", n)
+	}
+}
+
+// coloured are changes of colour: what is one, what nearly is, and what stands
+// next to them.
+var coloured = []string{
+	"\x1b[m", "\x1b[0m", "\x1b[32mok\x1b[0m", "\x1b[1;31;4:3mred\x1b[m\x1b[48;5;17m \x1b[38;2;1;2;3mx\x1b[58:2::1:2:3my",
+	"\x1b[;;1m", "\x1b[38;5m", "\x1b[38;5;256m", "\x1b[1:2m", "\x1b[99999m", "\x1b[" + strings.Repeat("1;", 63) + "1mx", "\x1b[" + strings.Repeat("1;", 64) + "1mx",
+	"\x1b[" + strings.Repeat("0", csiMax) + "mx", "\x1b[" + strings.Repeat("0", csiMax+1) + "mx",
+	"\x1b[31", "\x1b[31\x1b[32mx", "\x1b[3\n1mx", "\x1b[3\x7f1mx", "\x1b[31\x18mx", "\x1b[3\u009b1mx", "\x1b[31 mx", "\x1b[?1mx", "\x1b[>4;1mx", "\x1b[1<mx",
+	"\xc3\x1b[31mx", "\xc3\x1b[31m\xa4", "\x1b]0;a\x1b[31mb\x07c", "\x1bP0q\x1b[31m~\x1b\\x", "\x1b_a\x1b[31mb\x1b\\c", "\x1b\x1b[31mx", "\x1b[\x1b[31mx", "\x1b(\x1b[31mx",
+}
+
+// A change of colour that is read at once is taken as one that comes in parts.
+func TestFilterColoursInParts(t *testing.T) {
+	for _, before := range coloured {
+		for _, after := range coloured {
+			in := []byte(before + after)
+			var one Filter
+			var want []byte
+			for i := range in {
+				want = one.Append(want, in[i:i+1])
+			}
+			for cut := range min(len(in), 40) {
+				var f Filter
+				got := f.Append(f.Append(nil, in[:cut]), in[cut:])
+				if !bytes.Equal(got, want) || !reflect.DeepEqual(f.modes, one.modes) || f.state != one.state {
+					t.Fatalf("%q cut at %d became %q, byte by byte %q", in, cut, got, want)
+				}
+			}
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package term
 
 import (
 	"bytes"
+	"reflect"
 	"slices"
 	"testing"
 	"unicode/utf8"
@@ -111,6 +112,9 @@ func FuzzFilter(f *testing.F) {
 		f.Add([]byte("\x1b[?1049h"+in+"\x1b7"+in), 1)
 	}
 	f.Add([]byte("\x1b[?2J"), 3) // erases, and is no mode
+	for _, in := range coloured {
+		f.Add([]byte(in), 1)
+	}
 	f.Fuzz(func(t *testing.T, in []byte, size int) {
 		var f, g Filter
 		f.Title, g.Title = "t: ", "t: "
@@ -133,6 +137,9 @@ func FuzzFilter(f *testing.F) {
 		}
 		if !bytes.Equal(out, parts) {
 			t.Fatalf("%q became %q, in parts of %d %q", in, out, size, parts)
+		}
+		if !reflect.DeepEqual(f.modes, g.modes) {
+			t.Fatalf("%q left %q, in parts of %d %q", in, f.modes.redo(nil), size, g.modes.redo(nil))
 		}
 		// What undoes and does again is as innocent.
 		for _, again := range [][]byte{f.modes.undo(nil), f.modes.redo(nil), f.modes.end(nil)} {

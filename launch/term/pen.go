@@ -22,21 +22,23 @@ func (p *pen) apply(params []byte) bool {
 	// nothing.
 	var vals [64]uint16
 	var part [64]bool
-	n := 1
+	n, v := 0, uint16(0)
 	for _, c := range params {
 		switch {
 		case c == ';' || c == ':':
-			if n == len(vals) {
+			vals[n], v = v, 0
+			if n++; n == len(vals) {
 				return false
 			}
 			part[n] = c == ':'
-			n++
-		case vals[n-1] > 6000:
+		case v > 6000:
 			return false
 		default:
-			vals[n-1] = vals[n-1]*10 + uint16(c-'0')
+			v = v*10 + uint16(c-'0')
 		}
 	}
+	vals[n] = v
+	n++
 	q := *p
 	for i := 0; i < n; {
 		parts := 1
