@@ -173,7 +173,7 @@ func (r *run) startHelper(ctx context.Context, conf string) (err error) {
 	stdio := [3]*os.File{r.io.Stdin, r.io.Stdout, r.io.Stderr}
 	if r.session != nil {
 		child := r.session.Child()
-		stdio = [3]*os.File{child, child, child}
+		stdio = [3]*os.File{child, r.session.Output(), child} // podman asks the first what it is on
 	} else {
 		for i := 1; i < len(stdio); i++ {
 			o, err := term.NewOutlet(stdio[i], r.io.UTF8)

@@ -18,8 +18,10 @@ func (s *Session) Close() error {
 	signal.Stop(s.winch)
 	close(s.winch)
 	s.in.stop(0)
-	// Our own copy of the child's end keeps the pty from reporting its end.
+	// Our own copies of the child's ends keep them from being at their end.
 	s.child.Close()
+	s.output.Close()
+	s.aside.stop(drainFor)
 	s.out.stop(drainFor)
 	s.pumps.Wait()
 	s.model.close()

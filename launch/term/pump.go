@@ -19,9 +19,13 @@ type pump struct {
 	stopped  atomic.Bool
 }
 
+// atOnce is how many bytes are read before they are written: what a terminal has
+// still to take when it is wanted for a question. More would be no faster.
+const atOnce = 16 << 10
+
 // run copies until the source ends, the target fails or stop's time is over.
 func (p *pump) run() {
-	buf, filtered := make([]byte, 64<<10), []byte(nil)
+	buf, filtered := make([]byte, atOnce), []byte(nil)
 	for {
 		p.turn.Lock()
 		n, err := 0, error(nil)

@@ -15,7 +15,7 @@ import (
 
 // Takeover gives the terminal to f and nobody else: a cleared screen, in raw
 // mode and otherwise as it was when the window opened, whatever the sandbox has
-// made of it. What the sandbox prints meanwhile waits in its pty. After f, the
+// made of it. What the sandbox prints meanwhile waits. After f, the
 // screen and the terminal are again as the sandbox had made them.
 //
 // Keys that were typed before f could show anything go to the sandbox, for

@@ -4,6 +4,7 @@
 package term
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -16,20 +17,23 @@ import (
 
 // Session joins the person's terminal and the sandbox's pty.
 type Session struct {
-	tty   *os.File     // the person's terminal, non-blocking
-	ptmx  *os.File     // our end of the sandbox's pty
-	child *os.File     // the sandbox's end
-	path  string       // of tty
-	saved *xterm.State // before Forward
+	tty    *os.File     // the person's terminal, non-blocking
+	ptmx   *os.File     // our end of the sandbox's pty
+	child  *os.File     // the sandbox's end
+	output *os.File     // the sandbox's end of the pipe into which it prints
+	path   string       // of tty
+	saved  *xterm.State // before Forward
 
 	// What goes to the terminal, and what is known of its state. Used by the
 	// out pump, and by whoever holds it.
 	filter Filter
 	model  *model
 
-	winch   chan os.Signal
-	pumps   sync.WaitGroup
-	in, out pump
+	winch chan os.Signal
+	pumps sync.WaitGroup
+	// From the terminal to the pty, from the pipe to the terminal, and from the
+	// pty into the pipe.
+	in, out, aside pump
 }
 
 // Options are what a person decides about their terminal.
@@ -60,9 +64,17 @@ func Open(path string, o Options) (*Session, error) {
 		child.Close()
 		return nil, fmt.Errorf("opening a pty: %w", err)
 	}
-	s := &Session{tty: tty, ptmx: ptmx, child: child, path: path, winch: make(chan os.Signal, 1)}
+	r, w, output, err := outputPipe()
+	if err != nil {
+		tty.Close()
+		ptmx.Close()
+		child.Close()
+		return nil, fmt.Errorf("opening a pipe: %w", err)
+	}
+	s := &Session{tty: tty, ptmx: ptmx, child: child, output: output, path: path, winch: make(chan os.Signal, 1)}
 	s.in.src, s.in.dst = tty, ptmx
-	s.out.src, s.out.dst, s.out.filter = ptmx, tty, s.filter.Append
+	s.out.src, s.out.dst, s.out.filter = r, tty, s.filter.Append
+	s.aside.src, s.aside.dst = ptmx, w
 	if o.First != nil {
 		first := sync.OnceFunc(o.First)
 		s.out.filter = func(dst, src []byte) []byte {
@@ -90,6 +102,27 @@ func Open(path string, o Options) (*Session, error) {
 // output is still read after the sandbox is gone.
 func (s *Session) Child() *os.File { return s.child }
 
+// Output takes what a program prints that has the pty for everything else and does
+// not look at what this is. A pty hands on what is printed in pages of 4 KiB by way
+// of a thread of the kernel's, which costs more than all that is done with it here.
+func (s *Session) Output() *os.File { return s.output }
+
+// outputPipe makes a pipe of which w, unlike output, can have a deadline: whoever
+// gets output makes it blocking, for all who share it.
+func outputPipe() (r, w, output *os.File, err error) {
+	if r, w, err = os.Pipe(); err != nil {
+		return nil, nil, nil, err
+	}
+	if e := control(w, func(fd int) {
+		output, err = os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_WRONLY, 0)
+	}); e != nil || err != nil {
+		r.Close()
+		w.Close()
+		return nil, nil, nil, errors.Join(e, err)
+	}
+	return r, w, output, nil
+}
+
 // Forward puts the terminal into raw mode and starts copying between it and
 // the pty and following its size. Close ends it.
 func (s *Session) Forward() (err error) {
@@ -97,18 +130,21 @@ func (s *Session) Forward() (err error) {
 		return fmt.Errorf("setting the terminal: %w", err)
 	}
 	signal.Notify(s.winch, unix.SIGWINCH)
-	s.pumps.Add(3)
+	s.pumps.Add(4)
 	go func() {
 		defer s.pumps.Done()
 		for range s.winch {
 			s.resize()
 		}
 	}()
-	for _, p := range []*pump{&s.in, &s.out} {
+	for _, p := range []*pump{&s.in, &s.out, &s.aside} {
 		go func() {
 			defer s.pumps.Done()
 			defer s.rescue()
 			p.run()
+			if p == &s.aside {
+				p.dst.Close() // the pipe ends where nobody else prints
+			}
 		}()
 	}
 	return nil
@@ -125,9 +161,9 @@ func (s *Session) resize() {
 }
 
 func (s *Session) closeFiles() {
-	s.child.Close()
-	s.ptmx.Close()
-	s.tty.Close()
+	for _, f := range []*os.File{s.child, s.output, s.aside.dst, s.out.src, s.ptmx, s.tty} {
+		f.Close()
+	}
 }
 
 // stoppable gives f back as a file whose reads can have a deadline, which a

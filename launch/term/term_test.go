@@ -2,11 +2,13 @@ package term
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"testing"
 	"time"
 
 	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 	xterm "golang.org/x/term"
 )
 
@@ -74,12 +76,57 @@ func TestSessionForwards(t *testing.T) {
 	child.WriteString("from inside")
 	read(t, me, "from inside")
 
+	s.Output().WriteString("from \x1b]52;c;aGk=\x07inside")
+	read(t, me, "from inside") // filtered likewise
+
 	// What is printed last is still shown.
 	child.WriteString("last words")
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	read(t, me, "last words")
+}
+
+// What is printed into the pipe is shown, more than that and the terminal hold. A
+// program that keeps it does not keep a session from ending.
+func TestOutputIsShown(t *testing.T) {
+	me, tty := person(t)
+	s, err := Open(tty, Options{UTF8: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := unix.Dup(int(s.Output().Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(kept)
+	forward(t, s)
+	line := []byte("\x1b[32mok\x1b[0m a line of what a build prints\r\n")
+	want := 10_000 * len(line)
+	seen := make(chan int, 1)
+	go func() {
+		n, buf := 0, make([]byte, 4096)
+		me.SetReadDeadline(time.Now().Add(20 * time.Second))
+		for n < want {
+			m, err := me.Read(buf)
+			if n += m; err != nil {
+				break
+			}
+		}
+		seen <- n
+	}()
+	if n, err := unix.Write(kept, bytes.Repeat(line, 10_000)); n != want {
+		t.Fatalf("%d bytes are taken: %v", n, err)
+	}
+	if n := <-seen; n != want {
+		t.Errorf("%d bytes are shown of %d", n, want)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.Write(kept, line); !errors.Is(err, unix.EPIPE) {
+		t.Errorf("printing after the end: %v", err)
+	}
 }
 
 // A window that was closed has nothing to be restored.
