@@ -67,6 +67,8 @@ func TestExamineSays(t *testing.T) {
 		{"terminal in the other layout", map[string]string{"home/u/.terminfo/78/xterm-kitty": ""}, nil, func(m machine) []Finding { return m.terminal(t.Context()) }, Good, "/home/u", ""},
 		{"unknown terminal", nil, nil, func(m machine) []Finding { return m.terminal(t.Context()) }, Lacking, "xterm-kitty", "ncurses-term"},
 		{"full disk", nil, func(m *machine) { m.free = func(string) (uint64, error) { return 5 << 20, nil } }, func(m machine) []Finding { return m.disk(t.Context())[:1] }, Lacking, "5 MiB", "podman image prune"},
+		{"room for a launch", nil, func(m *machine) { m.free = func(string) (uint64, error) { return runRoom, nil } }, func(m machine) []Finding { return m.disk(t.Context())[1:] }, Lacking, "KiB", "du -xh"},
+		{"no room for a launch", nil, func(m *machine) { m.free = func(string) (uint64, error) { return runRoom - 1, nil } }, func(m machine) []Finding { return m.disk(t.Context())[1:] }, Failing, "below " + bytesText(runRoom), "du -xh"},
 		{"linger", map[string]string{"run/systemd/system/x": "", "var/lib/systemd/linger/u": ""}, nil, func(m machine) []Finding { return m.linger(t.Context()) }, Good, "on", ""},
 		{"no linger", map[string]string{"run/systemd/system/x": ""}, nil, func(m machine) []Finding { return m.linger(t.Context()) }, Lacking, "off", "enable-linger u"},
 	} {
@@ -91,6 +93,22 @@ func TestExamineSays(t *testing.T) {
 	root.uid = 0
 	if got := root.examine(t.Context()); len(got) != 1 || got[0].ID != "account" || got[0].Verdict != Failing {
 		t.Errorf("root is told %+v", got)
+	}
+}
+
+// TestSlowEnd: podman 4 does not take its own run root back where that has more
+// than 50 bytes.
+func TestSlowEnd(t *testing.T) {
+	for _, tc := range []struct {
+		length  int
+		version string
+		slow    bool
+	}{{39, "4.3.1", false}, {40, "4.3.1", true}, {40, "4.9.4-dev", true}, {40, "5.4.2", false}} {
+		dir := "/" + strings.Repeat("r", tc.length-1)
+		said := slowEnd(dir, tc.version)
+		if (said != "") != tc.slow || tc.slow && !strings.HasSuffix(said, "has 40 bytes, of at most 39") {
+			t.Errorf("podman %s, %d bytes: %q", tc.version, tc.length, said)
+		}
 	}
 }
 

@@ -43,6 +43,9 @@ func (m machine) podman(ctx context.Context) []Finding {
 		return failing(id, what, fixOf(err), "%v", err)
 	}
 	out := ok(id, what, "%s at %s", t.Version, t.Path)
+	if s := slowEnd(m.getenv("XDG_RUNTIME_DIR"), t.Version); s != "" {
+		out = lacking(id, what, "set it to a shorter path, or install podman 5", "%s", s)
+	}
 	info, err := m.output(ctx, t.Path, "info", "--format", "{{.Store.GraphDriverName}} {{.Store.GraphRoot}}")
 	driver, root, _ := strings.Cut(strings.TrimSpace(info), " ")
 	switch {
@@ -149,10 +152,10 @@ func (m machine) disk(context.Context) []Finding {
 	home := m.getenv("HOME")
 	for _, d := range []struct {
 		id, what, dir, fix string
-		least              uint64
+		least, refused     uint64 // below them things begin to fail, and launch refuses
 	}{
-		{"disk", "space for images and state", filepath.Join(filepath.Dir(xdgDir(m.getenv("XDG_DATA_HOME"), home, ".local/share")), "containers"), `"podman image prune" and "podman system df" help`, diskLeast},
-		{"runtime-space", "space for sockets and records", m.getenv("XDG_RUNTIME_DIR"), "see what fills it: \"du -xh\" there", runtimeLeast},
+		{"disk", "space for images and state", filepath.Join(filepath.Dir(xdgDir(m.getenv("XDG_DATA_HOME"), home, ".local/share")), "containers"), `"podman image prune" and "podman system df" help`, diskLeast, 0},
+		{"runtime-space", "space for sockets and records", m.getenv("XDG_RUNTIME_DIR"), "see what fills it: \"du -xh\" there", runtimeLeast, runRoom},
 	} {
 		if !filepath.IsAbs(d.dir) {
 			continue // said already
@@ -161,6 +164,8 @@ func (m machine) disk(context.Context) []Finding {
 		switch {
 		case err != nil:
 			out = append(out, lacking(d.id, d.what, "", "%v", err)...)
+		case free < d.refused:
+			out = append(out, failing(d.id, d.what, d.fix, "%s free in %s, and launch refuses below %s", bytesText(free), dirOf(d.dir), bytesText(d.refused))...)
 		case free < d.least:
 			out = append(out, lacking(d.id, d.what, d.fix, "%s free in %s", bytesText(free), dirOf(d.dir))...)
 		default:
@@ -173,6 +178,9 @@ func (m machine) disk(context.Context) []Finding {
 func bytesText(n uint64) string {
 	if n >= 1<<30 {
 		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	}
+	if n < 1<<20 {
+		return fmt.Sprintf("%d KiB", n>>10)
 	}
 	return fmt.Sprintf("%d MiB", n>>20)
 }

@@ -92,6 +92,9 @@ func Resolve(f *lock.File, profile string, h Host, o Options) (*Plan, error) {
 	for _, s := range h.replaceable() {
 		r.notice(s)
 	}
+	if s := slowEnd(h.RuntimeDir, h.Podman.Version); s != "" {
+		r.notice(s)
+	}
 	if err := r.unsupported(); err != nil {
 		return nil, err
 	}

@@ -82,8 +82,9 @@ func runsDir(runtimeDir string) (string, error) {
 }
 
 // runRoom is what a launch needs to be free where the records lie, in bytes: it,
-// podman and the runtime keep about half of that there. With less, whichever comes
-// to the end first says so in its own words, or does not.
+// podman and the runtime keep about half of that there, with a network, too, and
+// with just this much it takes no longer than with more (TestFaultFullDisk). With
+// less, whichever comes to the end first says so in its own words, or does not.
 const runRoom = 128 << 10
 
 // roomIn refuses to launch where the runtime directory is as good as full.
