@@ -178,6 +178,13 @@ func tookText(t time.Duration) string {
 	return fmt.Sprintf("%d h %d min", int(t.Hours()), int(t.Minutes())%60)
 }
 
+// waits tells whether something of the network is yet to begin. The last of it
+// lets the sandbox's command start.
+func (b *board) waits() bool {
+	r := b.row(rowNetwork)
+	return r.todo > r.busy
+}
+
 // ready is told that the sandbox has begun, how long after the launch, where
 // that is known.
 func (b *board) ready(after time.Duration) {

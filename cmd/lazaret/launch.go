@@ -286,6 +286,9 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 			return nil
 		},
 	})
+	if ctx.Err() != nil {
+		screen.interrupt() // what told it may not have come to it
+	}
 	var leftover *launch.LeftoverError
 	screen.close(!errors.As(err, &leftover))
 	end := screen.newEnding(talk)

@@ -30,6 +30,8 @@ type live struct {
 	on    bool    // the board is on the screen, and stays up to date
 	drawn []drawn // what of it is on the screen, above the cursor
 	as    int     // how many columns there were
+	held  bool    // what will print is being made, and waits for its network
+	told  bool    // that it was interrupted
 	over  bool    // nothing more is shown
 	ours  bool    // the sandbox prints no more
 	owed  bool    // the sandbox has printed: what follows begins on a line of its own

@@ -107,7 +107,7 @@ func TestEndToEndInterrupt(t *testing.T) {
 		}
 	}
 	d.keys("one", "C-c")
-	d.wait("one", `status 130\nhost\$$`)
+	d.wait("one", `  – network .*\n(.*\n)*  – interrupted; nothing of it is left\nstatus 130\nhost\$$`)
 	if diff := s.settled(before); diff != "" {
 		t.Errorf("the host is not as it was\n%s", diff)
 	}

@@ -62,20 +62,23 @@ func (l *live) event(e step.Event, occupies func(string) bool) {
 	}
 	l.mu.Lock()
 	l.board.event(e, l.now())
+	begins := l.held || e.Kind == step.Begin && occupies(e.Step)
+	l.held = begins && l.board.waits()
+	begins = begins && !l.held
 	l.mu.Unlock()
 	switch {
 	case e.Kind == step.Returned:
 		l.after()
-	case !occupies(e.Step):
-	case e.Kind == step.Begin && l.shared:
+	case begins && l.shared:
 		l.mu.Lock()
 		l.later = time.AfterFunc(silence, func() { l.settle(true) })
 		l.mu.Unlock()
-	case e.Kind == step.Begin:
+	case begins:
 		l.first()
+	case !occupies(e.Step):
 	case e.Kind == step.Done && rowOf(e.Step) == rowSetup:
 		l.resume()
-	case e.Kind == step.Done, e.Kind == step.Failed:
+	case e.Kind == step.Done: // where it failed, what is being undone is shown
 		l.settle(false)
 	}
 }
@@ -105,16 +108,17 @@ func (l *live) after() {
 	})
 }
 
-// interrupt is told that a person wants it to end.
+// interrupt is told, once or more, that a person wants it to end.
 func (l *live) interrupt() {
 	if l.tty == nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.board != nil {
+	if l.board != nil && !l.told {
 		l.board.interrupt()
 	}
+	l.told = true
 }
 
 // close ends it: nothing moves any more. clean says that all is undone.
