@@ -49,6 +49,24 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return &exitStatus{exitUsage, hinted{fmt.Errorf("there is no command %s", below), hint}}
 }
 
+// checkHelp has help refuse what is no command: cobra's own shows the commands
+// that there are, and succeeds.
+func checkHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		if c.Name() != "help" {
+			continue
+		}
+		c.Args = func(_ *cobra.Command, args []string) error {
+			of, rest, err := root.Find(args)
+			if err != nil {
+				return err
+			}
+			return unknownCommand(of, rest)
+		}
+	}
+}
+
 // checkCommands has every command that has commands below it say which are
 // there, where it is given another.
 func checkCommands(cmd *cobra.Command) {

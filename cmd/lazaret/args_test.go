@@ -42,6 +42,8 @@ func TestWrongUse(t *testing.T) {
 			}
 		}
 	}
+	try("help", "frobnicate")
+	try("help", "state", "frobnicate")
 	visit(newRootCmd(&deps{env: func(string) string { return "" }}), nil)
 	if n < 35 {
 		t.Errorf("only %d commands were tried", n)

@@ -64,6 +64,7 @@ func (d *deps) run(args []string, stdin io.Reader, stdout, stderr io.Writer) int
 	root := newRootCmd(d)
 	root.InitDefaultCompletionCmd()
 	checkCommands(root)
+	checkHelp(root)
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)

@@ -20,7 +20,8 @@ func newStopCmd(d *deps) *cobra.Command {
 		Short: "End a sandbox and undo what its launch did",
 		Long: `Stop asks the lazaret of a sandbox to end it, and waits until everything its
 launch did to this machine is undone. Without an argument it ends the one that
-runs in the current directory. Where the lazaret of a run is gone, stop does for
+runs in the current directory. The launch that it ends says so, and ends with
+status 143, as after SIGTERM. Where the lazaret of a run is gone, stop does for
 that run what "lazaret clean" does.`,
 		Example: `  lazaret stop
   lazaret stop claude
