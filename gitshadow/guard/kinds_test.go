@@ -15,6 +15,8 @@ func TestKinds(t *testing.T) {
 		want  []string
 	}{
 		{"nothing", map[string]string{"a/b": "x", ".editorconfig": "root = true", "Makefile": "all:", ".nvmrc": "24", ".git/": "", "x/.git/HEAD": "x"}, nil},
+		{"what runs when something is started or opened here", map[string]string{"a/.Rprofile": "x", ".helix/languages.toml": "x", "b/.pylintrc": "x", ".terraform/providers/x": "x", "c/eslint.config.mjs": "x", "d/.eslintrc.json": "x"}, []string{
+			"note tool c/eslint.config.mjs", "warning tool .helix/languages.toml", "warning tool .terraform/providers/x", "warning tool a/.Rprofile", "warning tool b/.pylintrc"}},
 		{"a nested repository", repo("sub/.git", ""), []string{"note repository sub/.git"}},
 		{"one with a program", repo("sub/.git", "\tfsmonitor = id\n"), []string{
 			"danger git-config sub/.git/config: core.fsmonitor = id", "note repository sub/.git"}},
