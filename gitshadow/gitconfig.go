@@ -7,8 +7,9 @@ import (
 
 // settings are the keys of one git config file, as git names them: section and
 // key in lower case, what is between as written ("remote.Origin.url"). Of keys
-// that are there more than once, the last counts. Includes are not followed:
-// git does not follow them either where it decides what a repository is.
+// that are there more than once, the last counts; what is to be included is all
+// there, in one value with NULs between. Includes are not followed: git does not
+// follow them either where it decides what a repository is.
 type settings map[string]string
 
 var errConfig = errors.New("it is not a git config file")
@@ -36,9 +37,19 @@ func parseConfig(text string) (settings, error) {
 			if !ok || section == "" {
 				return nil, errConfig
 			}
-			out[section+"."+key] = value
+			key = section + "." + key
+			if old, ok := out[key]; ok && included(key) {
+				value = old + "\x00" + value
+			}
+			out[key] = value
 		}
 	}
+}
+
+// included tells whether a key names a file to be read too, on whatever
+// condition.
+func included(key string) bool {
+	return key == "include.path" || strings.HasPrefix(key, "includeif.") && strings.HasSuffix(key, ".path")
 }
 
 // on tells whether a boolean key is there and true.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"lazaret/internal/proc"
 )
 
@@ -90,12 +92,12 @@ func (r *Repo) hooksAbove(ctx context.Context, g Git) error {
 		return err
 	}
 	err = above.hooksIn(r.Workspace, hooks, g.Home)
-	r.HooksPath, r.Hookless = above.HooksPath, above.Hookless
+	r.HooksPath, r.Hookless, r.HookFiles, r.HookGone = above.HooksPath, above.Hookless, above.HookFiles, above.HookGone
 	return err
 }
 
-// nestedHooks finds the hooks of nested repositories: by the settings of each,
-// as far as they are in its own file, or else by the person's.
+// nestedHooks finds the hooks of nested repositories: by the settings of each, or
+// else by the person's. Git is not asked in them: a sandbox may have made them.
 func (r *Repo) nestedHooks(ctx context.Context, g Git) error {
 	if len(r.Nested) == 0 {
 		return nil
@@ -107,19 +109,82 @@ func (r *Repo) nestedHooks(ctx context.Context, g Git) error {
 	}
 	for i := range r.Nested {
 		n := &r.Nested[i]
-		hooks := persons
+		hooks, left := []string{persons}, includesMost
 		for _, path := range []string{filepath.Join(n.CommonDir, "config"), filepath.Join(n.GitDir, "config.worktree")} {
 			if n.Kind == None || n.Kind == Above {
 				break
 			}
-			if s, err := readSettings(path); err == nil && s["core.hookspath"] != "" {
-				hooks = s["core.hookspath"]
+			own, sure := g.hooksSet(path, &left)
+			if sure {
+				hooks = nil
 			}
+			hooks = append(hooks, own...)
 		}
-		if err := n.hooksIn(r.Workspace, hooks, g.Home); err != nil {
+		if left < 0 {
+			return refuse("have core.hooksPath in its config itself"+withoutGit,
+				"the config of the nested repository "+show(n.Path)+" includes more than a hundred files: where its hooks are cannot be said")
+		}
+		if err := n.hooksAmong(r.Workspace, hooks, g.Home); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// includesMost is how many files of settings are read of one repository.
+const includesMost = 100
+
+// hooksSet gives what a config file, and all that it includes on whatever
+// condition, has for where hooks are. It is sure where the file itself says so:
+// nothing that was read before it holds then.
+func (g Git) hooksSet(path string, left *int) (found []string, sure bool) {
+	if *left--; *left < 0 {
+		return nil, false
+	}
+	s, err := readSettings(path)
+	if err != nil {
+		return nil, false
+	}
+	if own := s["core.hookspath"]; own != "" {
+		found, sure = append(found, own), true
+	}
+	for key, value := range s {
+		if !included(key) {
+			continue
+		}
+		for to := range strings.SplitSeq(value, "\x00") {
+			if strings.HasPrefix(to, "~/") && g.Home != "" {
+				to = g.Home + "/" + to[2:]
+			}
+			if !filepath.IsAbs(to) {
+				to = filepath.Dir(path) + "/" + to
+			}
+			more, _ := g.hooksSet(to, left)
+			found = append(found, more...)
+		}
+	}
+	return found, sure
+}
+
+// hooksAmong says where hooks are that are in one of several places. Only one of
+// them may be one that the agent could write to: the others would stay open.
+func (r *Repo) hooksAmong(workspace string, places []string, home string) error {
+	var kept Repo
+	for _, place := range slices.Compact(slices.Sorted(slices.Values(places))) {
+		if err := r.hooksIn(workspace, place, home); err != nil {
+			return err
+		}
+		if kept.HooksPath != "" && r.HooksPath != "" && kept.HooksPath != r.HooksPath {
+			return refuse("have one core.hooksPath in its config, without a condition"+withoutGit,
+				"by its settings, hooks of the nested repository "+show(r.Path)+" are in "+show(kept.HooksPath)+" or in "+show(r.HooksPath)+": only one of them can be kept from the agent")
+		}
+		files, gone := append(kept.HookFiles, r.HookFiles...), append(kept.HookGone, r.HookGone...)
+		if r.HooksPath != "" {
+			kept = *r
+		}
+		kept.HookFiles, kept.HookGone = files, gone
+	}
+	r.HooksPath, r.Hookless, r.HookFiles, r.HookGone = kept.HooksPath, kept.Hookless, kept.HookFiles, kept.HookGone
 	return nil
 }
 
@@ -127,7 +192,7 @@ func (r *Repo) nestedHooks(ctx context.Context, g Git) error {
 // setting names, or where .git/hooks is a link to them. Hooks that cannot be
 // kept from the agent are refused.
 func (r *Repo) hooksIn(workspace, hooks, home string) error {
-	r.HooksPath, r.Hookless = "", nil
+	r.HooksPath, r.Hookless, r.HookFiles, r.HookGone = "", nil, nil, nil
 	if hooks == "" {
 		if r.CommonDir == "" {
 			return nil
@@ -140,6 +205,7 @@ func (r *Repo) hooksIn(workspace, hooks, home string) error {
 	if !filepath.IsAbs(hooks) {
 		hooks = r.Workspace + "/" + hooks
 	}
+	r.linked(hooks, workspace)
 	path := filepath.Clean(hooks)
 	if !within(path, workspace) {
 		// By a link from elsewhere it may lead here all the same.
@@ -157,6 +223,36 @@ func (r *Repo) hooksIn(workspace, hooks, home string) error {
 	}
 	r.HooksPath = rel
 	return r.hookless(workspace)
+}
+
+// hooksMost is how many hooks are looked at: git knows about thirty.
+const hooksMost = 1000
+
+// linked finds the hooks in a directory that are links to files of the outermost
+// workspace: whoever writes those writes the hook.
+func (r *Repo) linked(hooks, workspace string) {
+	dir, err := os.OpenFile(hooks, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	entries, _ := dir.ReadDir(hooksMost)
+	for _, e := range entries {
+		if e.Type() != fs.ModeSymlink {
+			continue
+		}
+		to := leadsTo(filepath.Join(hooks, e.Name()))
+		rel, err := filepath.Rel(workspace, to)
+		if err != nil || !within(to, workspace) || within(to, filepath.Join(workspace, ".git")) || within(to, filepath.Join(r.Workspace, ".git")) {
+			continue
+		}
+		switch fi, err := os.Lstat(to); {
+		case err != nil:
+			r.HookGone = append(r.HookGone, rel)
+		case fi.Mode().IsRegular():
+			r.HookFiles = append(r.HookFiles, rel)
+		}
+	}
 }
 
 // linksMost is how many links to nothing are followed, as the kernel would
@@ -219,4 +315,15 @@ func (r *Repo) Hooks() (paths, missing []string) {
 		}
 	}
 	return paths, missing
+}
+
+// HookLinks lists the files in the workspace that hooks of any of its
+// repositories are links to, and those of them that are not there.
+func (r *Repo) HookLinks() (files, gone []string) {
+	for _, repo := range append([]Repo{*r}, r.Nested...) {
+		files, gone = append(files, repo.HookFiles...), append(gone, repo.HookGone...)
+	}
+	slices.Sort(files)
+	slices.Sort(gone)
+	return slices.Compact(files), slices.Compact(gone)
 }

@@ -525,6 +525,59 @@ func TestNestedHooks(t *testing.T) {
 	}
 }
 
+// TestNestedHooksIncluded: what a nested repository's config includes, on whatever
+// condition, counts; and where only one of two places could be kept from the
+// agent, that is refused.
+func TestNestedHooksIncluded(t *testing.T) {
+	dir := tree(t)
+	sh(t, dir, oneCommit+`mkdir -p own/one own/two; for d in own own/one own/two; do git init -q $d; done
+		git -C own config core.hooksPath /elsewhere; git -C own config --add include.path more; git -C own config --add include.path gone
+		printf '[includeIf "onbranch:x"]\n\tpath = ../deep\n' >own/.git/more; printf '[core]\n\thooksPath = hooks.d\n' >own/deep
+		git -C own/one config includeIf.gitdir:/.path '~/included'; mkdir ../home; printf '[core]\n\thooksPath = h\n' >../home/included; mkfifo own/two/.git/pipe; git -C own/two config include.path pipe`)
+	r, err := Probe(dir+"/r", os.Getuid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := Git{Program: gitProgram(t), GitDir: r.GitDir, Home: dir + "/home"}
+	if _, err := r.Settings(t.Context(), g); err != nil {
+		t.Fatal(err)
+	}
+	if paths, _ := r.Hooks(); !slices.Equal(paths, []string{"own/hooks.d", "own/one/h"}) {
+		t.Errorf("hooks in %q", paths)
+	}
+	sh(t, dir+"/r", `git -C own config core.hooksPath other`)
+	if _, err := r.Settings(t.Context(), g); err == nil || !strings.Contains(err.Error(), "only one of them") {
+		t.Errorf("two places: %v", err)
+	}
+	sh(t, dir+"/r", `printf '[include]\n\tpath = more\n\tpath = more\n' >own/.git/more`)
+	if _, err := r.Settings(t.Context(), g); err == nil || !strings.Contains(err.Error(), "more than a hundred") {
+		t.Errorf("without an end: %v", err)
+	}
+}
+
+// TestHookLinks: a file of the working tree that a hook is a link to is as good as
+// the hook.
+func TestHookLinks(t *testing.T) {
+	dir := tree(t)
+	sh(t, dir, oneCommit+`mkdir -p scripts h own; echo >scripts/check; git init -q own; rm -rf own/.git/hooks; mkdir -p own/.git/hooks .git/hooks; cd .git/hooks
+		ln -s ../../scripts/check pre-commit; ln -s ../../scripts/gone post-commit; ln -s "$PWD/../../../outside" pre-push; ln -s ../config update; echo >post-merge
+		ln -s ../../../scripts/check ../../own/.git/hooks/pre-commit; ln -s ../../a ../../own/.git/hooks/post-commit; ln -s ../scripts/other ../../h/pre-commit`)
+	r, err := Probe(dir+"/r", os.Getuid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := Git{Program: gitProgram(t), GitDir: r.GitDir, Home: dir + "/home"}
+	for hooks, want := range map[string][2]string{"": {"scripts/check", "own/a,scripts/gone"}, "h": {"", "scripts/other"}} {
+		sh(t, dir+"/r", `git config --unset core.hooksPath || :; if [ -n '`+hooks+`' ]; then git config core.hooksPath '`+hooks+`'; git -C own config core.hooksPath /elsewhere; fi`)
+		if _, err := r.Settings(t.Context(), g); err != nil {
+			t.Fatal(err)
+		}
+		if files, gone := r.HookLinks(); strings.Join(files, ",") != want[0] || strings.Join(gone, ",") != want[1] {
+			t.Errorf("core.hooksPath %q: %q, and not there %q", hooks, files, gone)
+		}
+	}
+}
+
 // TestPointersStayPointers: files that a filter of the person's own stands
 // behind are not seen as changed where there is no such filter.
 func TestPointersStayPointers(t *testing.T) {

@@ -52,6 +52,10 @@ type Repo struct {
 	// Hookless are the directories on the way to HooksPath that are not there,
 	// outermost first.
 	Hookless []string
+	// HookFiles are the files of the outermost Workspace that hooks are links to,
+	// below it and clean. What such a link leads to and is not there, is in
+	// HookGone.
+	HookFiles, HookGone []string
 	// Nested are the repositories below Workspace, parents first: submodules
 	// that are checked out, and others.
 	Nested []Repo

@@ -10,6 +10,7 @@ import (
 	"lazaret/gitshadow"
 	"lazaret/launch/podman"
 	"lazaret/lock"
+	"lazaret/lock/config"
 )
 
 // findHooks finds where git looks for hooks in a workspace that the sandbox has
@@ -26,11 +27,14 @@ func (h *Host) findHooks(repo gitshadow.Repo, e Env) {
 	h.Git.Unknown = repo.FindHooks(context.Background(), gitshadow.Git{
 		Program: program, Home: h.Home, ConfigHome: e.Getenv("XDG_CONFIG_HOME"),
 	})
-	h.Git.Repo.HooksPath, h.Git.Repo.Hookless = repo.HooksPath, repo.Hookless
+	take := func(to *gitshadow.Repo, from gitshadow.Repo) {
+		to.HooksPath, to.Hookless, to.HookFiles, to.HookGone = from.HooksPath, from.Hookless, from.HookFiles, from.HookGone
+	}
+	take(&h.Git.Repo, repo)
 	for i, n := range h.Git.Repo.Nested {
 		for _, same := range repo.Nested {
 			if same.Path == n.Path {
-				h.Git.Repo.Nested[i].HooksPath, h.Git.Repo.Nested[i].Hookless = same.HooksPath, same.Hookless
+				take(&h.Git.Repo.Nested[i], same)
 			}
 		}
 	}
@@ -91,5 +95,26 @@ func (r *resolver) nestedMounts() (out []podman.Mount) {
 		around(hooks)
 		itself(hooks)
 	}
+	for _, path := range r.hookLinks(hooks) {
+		if _, there := taken[filepath.Join("/workspace", path)]; !there {
+			around(path)
+			out = append(out, r.itself(filepath.Join("/workspace", path), 0))
+		}
+	}
 	return out
+}
+
+// hookLinks lists the files that hooks are links to, which are to be read-only
+// too. Those that are not there cannot be, which is said.
+func (r *resolver) hookLinks(hooks []string) []string {
+	files, gone := r.Host.Git.Repo.HookLinks()
+	covered := func(path string) bool {
+		return slices.ContainsFunc(hooks, func(h string) bool { return within(path, h) })
+	}
+	for _, path := range gone {
+		if !covered(path) {
+			r.notice("a hook is a link to " + config.Show(path) + ", which is not there: the agent can make it, and your next commit runs it")
+		}
+	}
+	return slices.DeleteFunc(files, covered)
 }

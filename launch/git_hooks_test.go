@@ -2,6 +2,7 @@ package launch
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"lazaret/gitshadow"
@@ -46,5 +47,29 @@ func TestHooksAmongNestedRepositories(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestHookLinksMounts: a file that a hook is a link to is read-only, and no
+// directory above it can be moved away; one that is not there is spoken of.
+func TestHookLinksMounts(t *testing.T) {
+	h := fixedHost()
+	h.Git.Repo.HooksPath, h.Git.Repo.HookFiles, h.Git.Repo.HookGone = "hooks", []string{"hooks/x", "scripts/check"}, []string{"hooks/y", "gone"}
+	plan, err := Resolve(locked(t, base), "my_agent", h, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for _, m := range plan.Steps[len(plan.Steps)-1].Op.(Sandbox).Run.Mounts {
+		got[m.Target] = m.ReadOnly
+	}
+	if ro, there := got["/workspace/scripts"]; !there || ro || !got["/workspace/scripts/check"] {
+		t.Errorf("mounted, and read-only: %v", got)
+	}
+	if _, there := got["/workspace/hooks/x"]; there {
+		t.Error("what lies in the hooks' own directory is mounted once more")
+	}
+	if all := strings.Join(plan.Notices, "\n"); !strings.Contains(all, `link to "gone"`) && !strings.Contains(all, "link to gone") || strings.Contains(all, "hooks/y") {
+		t.Errorf("it says\n%s", all)
 	}
 }
