@@ -32,6 +32,7 @@ type Image struct {
 	Layout   string // where a local image is laid out for podman to pull, or podman puts what it fetches
 	Memory   Memory
 	Known    KnownImage // what was verified before
+	Covers   []string   // where lazaret mounts something; see look
 }
 
 func layoutName(id string) string { return "layout-" + id }
@@ -49,7 +50,7 @@ type inspected struct {
 // not the image the lock pins.
 func (o Image) Do(ctx context.Context, _ step.Values) (step.Values, error) {
 	if o.Memory.still(o.Known) {
-		return nil, nil
+		return nil, o.look(ctx, o.Known.Layers, true)
 	}
 	asked := time.Now()
 	img, err := o.inspect(ctx)
@@ -68,6 +69,11 @@ func (o Image) Do(ctx context.Context, _ step.Values) (step.Values, error) {
 	}
 	if err := o.verify(img); err != nil {
 		return nil, err
+	}
+	if img.GraphDriver.Name != "" {
+		if err := o.look(ctx, img.known().Layers, false); err != nil {
+			return nil, err
+		}
 	}
 	o.Memory.keep(o.Pinned.Config, o.Platform, img, asked)
 	return nil, nil

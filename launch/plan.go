@@ -261,6 +261,7 @@ func (r *resolver) sandbox(pinned lock.PlatformImage, mounts []podman.Mount) err
 	if len(secrets) > 0 {
 		run.EnvFile = secretsFile
 	}
+	r.lookAt(run.Mounts)
 	r.setUp(run, secrets)
 	needs := []string{}
 	for _, s := range r.Steps {

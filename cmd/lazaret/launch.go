@@ -309,7 +309,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	if errors.Is(err, launch.ErrStopped) {
 		fmt.Fprintf(talk, "lazaret: note: %v\n", launch.ErrStopped)
 	}
-	if status == exitLazaret && err == nil {
+	if (status == exitLazaret || status == exitPodman) && err == nil {
 		fmt.Fprintf(talk, "lazaret: note: podman could not start it, or its command ended so; \"lazaret doctor\" says whether a sandbox starts on this machine\n")
 	}
 	return status, pointed(unlessSignalled(ctx, err), stuck)

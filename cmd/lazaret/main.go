@@ -24,6 +24,7 @@ const (
 	exitStale    = 3   // lock --check: the lockfile is stale
 	exitFindings = 4   // guard: something was found
 	exitLazaret  = 125 // launch: lazaret itself failed, as podman does
+	exitPodman   = 126 // launch: podman's, of a sandbox or a command that does not start
 )
 
 // exitStatus is an error that carries an exit status. A nil Err is silent.

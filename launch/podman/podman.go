@@ -118,6 +118,8 @@ func (e Engine) Run(r Run) []string {
 		"--systemd=false",
 		"--log-driver=none",
 		"--stop-signal=KILL",
+		// An image's label would have podman look for newer ones, and refuse the pinned.
+		"--label=io.containers.autoupdate=disabled",
 		"--user=0:0",
 		"--workdir", r.Workdir,
 		"--entrypoint=",

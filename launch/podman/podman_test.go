@@ -52,7 +52,7 @@ func TestRunLeavesNothingToDefaults(t *testing.T) {
 	})
 	for _, flag := range []string{
 		"--pull=never", "--network=none", "--no-hosts", "--http-proxy=false", "--image-volume=ignore", "--no-healthcheck",
-		"--systemd=false", "--stop-signal=KILL", "--user=0:0", "--entrypoint=", "--cap-drop=all", "--detach-keys=",
+		"--systemd=false", "--stop-signal=KILL", "--label=io.containers.autoupdate=disabled", "--user=0:0", "--entrypoint=", "--cap-drop=all", "--detach-keys=",
 	} {
 		if !slices.Contains(argv, flag) {
 			t.Errorf("%s is missing", flag)
