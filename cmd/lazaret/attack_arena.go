@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"lazaret/image"
 	"lazaret/launch"
 	"lazaret/lock"
 )
@@ -79,6 +80,9 @@ func newArena(d *deps, f *lock.File, profile string, host launch.Host) (a *arena
 		return nil, err
 	}
 	if err := a.furnish(mine); err != nil {
+		return nil, err
+	}
+	if err := a.programs(host.Platform); err != nil {
 		return nil, err
 	}
 	if a.ears, err = listen(filepath.Join(a.ws, "host.sock")); err != nil {
@@ -193,6 +197,7 @@ func (a *arena) furnish(f *lock.File) error {
 		"workspace/src/main.c":            "int main(void) { return 0; }\n",
 		"workspace/.vscode/settings.json": "{}\n",
 		"workspace/Makefile":              "all:\n",
+		"workspace/scripts/check":         "#!/bin/sh\n", // a hook is a link to it
 		"outside/secret":                  "lazaret-canary-outside\n",
 		"outside/.ssh/authorized_keys":    "nobody\n",
 		"outside/repo/secret":             "lazaret-canary-repository\n",
@@ -205,6 +210,10 @@ func (a *arena) furnish(f *lock.File) error {
 	if err := makeRepository(filepath.Join(a.ws, ".git"), map[string]string{"README": files["workspace/README"]}); err != nil {
 		return err
 	}
+	hooks := filepath.Join(a.ws, ".git/hooks")
+	if err := errors.Join(os.MkdirAll(hooks, 0o755), os.Symlink("../../scripts/check", filepath.Join(hooks, "pre-push"))); err != nil {
+		return err
+	}
 	if err := makeRepository(filepath.Join(a.dir, "outside/repo/.git"), map[string]string{"secret": files["outside/repo/secret"]}); err != nil {
 		return err
 	}
@@ -215,6 +224,32 @@ func (a *arena) furnish(f *lock.File) error {
 func (a *arena) harness() string { return filepath.Join(a.dir, "harness") }
 
 const harnessAt = "/lazaret-attack"
+
+// The harness's own programs, in the sandbox.
+const (
+	harnessBin   = harnessAt + "/bin"
+	harnessShell = harnessBin + "/sh"
+)
+
+// programs puts a shell and the small programs into the harness, those of
+// builtin:shell: one static binary, of which no loader or library of an image is
+// a part.
+func (a *arena) programs(platform string) error {
+	guest, err := image.Binary(image.GuestName, platform)
+	if err != nil {
+		return err
+	}
+	bin := filepath.Join(a.harness(), "bin")
+	if err := writeBelow(bin, image.GuestName, guest, 0o755); err != nil {
+		return err
+	}
+	for _, name := range strings.Fields(image.Applets) {
+		if err := os.Symlink(image.GuestName, filepath.Join(bin, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // ownConfig is the workspace's lazaret.toml. Launching goes by the lock.
 const ownConfig = "# the project's own\n"

@@ -94,7 +94,7 @@ func (f *fight) readRecords(context.Context) string {
 			if err != nil || !d.Type().IsRegular() {
 				return nil
 			}
-			if b, err := root.ReadFile(path); err == nil {
+			if b, err := readRegular(root, path); err == nil {
 				n++
 				if bytes.Contains(b, []byte(f.arena.secret)) || bytes.Contains(b, []byte(f.arena.leak)) {
 					found = filepath.Join(dir, path)

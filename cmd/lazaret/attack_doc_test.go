@@ -25,8 +25,9 @@ can do the same with a profile of your own:
 - "a test": it needs a world of its own, such as a hostile image or an internet, and is tried there.
 - Plain podman "succeeds": the same script does what it wants. "holds": podman withstands it too; then what the last column names
   shows that the script can succeed. "not tried": why stands in the catalogue.
-- The image's own shell runs the scripts: a hostile image can lie about what it tried. What the harness sees for itself (files
-  beside the workspace, what reaches this machine, what the person is asked, what a terminal gets) it cannot hide. Workspaces
+- The harness brings its own shell and small programs, so that no program of an image says what became of an attack. A few
+  attacks need more, such as sed: they come last, and there an image can lie. What the harness sees for itself (files
+  beside the workspace, what reaches this machine, what the person is asked, what a terminal gets) it can never hide. Workspaces
   that a person is made to agree to are written by the harness, out of every sandbox's reach.
 
 `

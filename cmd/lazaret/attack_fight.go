@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	shellquote "github.com/kballard/go-shellquote"
 
+	"lazaret/image"
 	"lazaret/testdata/attacks"
 )
 
@@ -28,6 +30,13 @@ type bout struct {
 	attack attacks.Attack
 	script string // its name
 	later  bool
+}
+
+// foreign is how many programs of the image its first script runs, of those that
+// the harness does not bring.
+func (b bout) foreign() int {
+	own := strings.Fields(image.Applets)
+	return len(slices.DeleteFunc(b.attack.Programs(b.attack.Steps), func(n string) bool { return slices.Contains(own, n) }))
 }
 
 // run tries everything: what needs no more than a sandbox in one, what needs a
@@ -68,6 +77,9 @@ func (f *fight) run(ctx context.Context, list []attacks.Attack) error {
 			later = append(later, b)
 		}
 	}
+	// The image's own programs come last: what they do to the sandbox is no part
+	// of what was found before.
+	slices.SortStableFunc(now, func(a, b bout) int { return cmp.Compare(a.foreign(), b.foreign()) })
 	for _, r := range []struct {
 		profile string
 		tty     bool
@@ -118,7 +130,7 @@ func (f *fight) facts() string {
 		}
 	}
 	return set("OUTSIDE", filepath.Join(a.dir, "outside")) + set("ARENA", a.dir) + set("HOSTPORT", fmt.Sprint(a.ears.port)) + set("HOSTADDR", v4) + set("HOSTADDR6", v6) +
-		set("HOSTUID", fmt.Sprint(a.uid)) + set("PROFILE", a.profile) + set("UPLINK", a.uplink) + set("DNS", dns) + set("READONLY", strings.Join(a.ro, " ")) + "probe() { " + harnessAt + "/lazaret " + probeCommand + " \"$@\"; }\n"
+		set("HOSTUID", fmt.Sprint(a.uid)) + set("PROFILE", a.profile) + set("UPLINK", a.uplink) + set("DNS", dns) + set("READONLY", strings.Join(a.ro, " ")) + "PATH=" + harnessBin + ":$PATH\nprobe() { " + harnessAt + "/lazaret " + probeCommand + " \"$@\"; }\n"
 }
 
 // round has scripts run in one sandbox, one after the other, each judged by

@@ -3,12 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -44,7 +46,7 @@ func (k *keep) ours(path string) bool {
 	if !ok {
 		return false
 	}
-	for _, own := range []string{".git", ".vscode", ".idea", "lazaret.toml", "lazaret.lock"} {
+	for _, own := range []string{".git", ".vscode", ".idea", "lazaret.toml", "lazaret.lock", "scripts/check"} {
 		if in == own || strings.HasPrefix(in, own+"/") {
 			return true
 		}
@@ -91,13 +93,27 @@ func (k *keep) look() (map[string]keptFile, error) {
 		case fi.Mode().Type() == fs.ModeSymlink:
 			e.text, _ = root.Readlink(path)
 		case fi.Mode().IsRegular() && fi.Size() <= keepMax:
-			b, _ := root.ReadFile(path)
+			b, _ := readRegular(root, path)
 			e.text = string(b)
 		}
 		out[path] = e
 		return nil
 	})
 	return out, err
+}
+
+// readRegular reads a file where a sandbox can put something else in its place:
+// it waits for nothing, and reads no more than is kept.
+func readRegular(root *os.Root, path string) ([]byte, error) {
+	f, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
+		return nil, errors.Join(err, fs.ErrInvalid)
+	}
+	return io.ReadAll(io.LimitReader(f, keepMax))
 }
 
 // changed says what is not as it was, and puts it back.

@@ -34,14 +34,15 @@ const (
 )
 
 // driver runs, in a sandbox, the scripts whose names it reads, and says when each
-// has ended. $1 is a word that no script knows.
-const driver = `run=
-if command -v timeout >/dev/null 2>&1; then run="timeout -k 1 $2"; fi
+// has ended. $1 is a word that no script knows. It is run by the harness's own
+// shell, and so is every script: an image's could say that an attack was
+// withstood without having tried it.
+const driver = `PATH=` + harnessBin + `:$PATH
 if [ -t 0 ]; then stty -echo; fi
 echo "$1 ready"
 while IFS= read -r name; do
 	cd /workspace || exit 1
-	$run sh "` + harnessAt + `/$name" </dev/null 2>&1
+	timeout -k 1 "$2" ` + harnessShell + ` "` + harnessAt + `/$name" </dev/null 2>&1
 	echo "$1 end $?"
 done
 `
@@ -77,7 +78,7 @@ func openSession(ctx context.Context, e engine, a *arena, profile string, tty bo
 	}
 	os.Remove(said.Name())
 	s.said = said
-	c := e.command(profile, a.ws, tty, "sh", harnessAt+"/driver", s.mark, strconv.Itoa(int(attackTime.Seconds())))
+	c := e.command(profile, a.ws, tty, harnessShell, harnessAt+"/driver", s.mark, strconv.Itoa(int(attackTime.Seconds())))
 	var out *os.File
 	var theirs []*os.File
 	if tty {

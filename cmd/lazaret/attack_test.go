@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -9,7 +10,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"lazaret/testdata/attacks"
 )
@@ -232,6 +237,43 @@ func TestAttackKeep(t *testing.T) {
 	}
 	if b, _ := os.ReadFile(at("outside/secret")); string(b) != "s" {
 		t.Errorf("outside/secret holds %q", b)
+	}
+}
+
+// TestAttackKeepPipes: what takes a file's place while it is looked at, and would
+// have whoever opens it wait, keeps nobody.
+func TestAttackKeepPipes(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := os.Mkdir(at("outside"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.WriteFile(at("outside/f"), []byte("x"), 0o644), syscall.Mkfifo(at("pipe"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	k := keep{root: dir}
+	looked := make(chan error)
+	go func() {
+		var err error
+		for range 2000 {
+			_, e := k.look()
+			err = errors.Join(err, e)
+		}
+		looked <- err
+	}()
+	late := time.After(time.Minute)
+	for {
+		select {
+		case err := <-looked:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		case <-late:
+			t.Fatal("it waits for a pipe")
+		default:
+			unix.Renameat2(unix.AT_FDCWD, at("pipe"), unix.AT_FDCWD, at("outside/f"), unix.RENAME_EXCHANGE)
+		}
 	}
 }
 

@@ -77,7 +77,7 @@ func (f *fight) launchIn(ctx context.Context, dir string, a attacks.Attack, t *t
 		t.lost = "could not be tried: " + err.Error()
 		return
 	}
-	out, err := proc.Output(ctx, f.engine.command(f.arena.profile, dir, false, "sh", harnessAt+"/"+a.ID+".later"))
+	out, err := proc.Output(ctx, f.engine.command(f.arena.profile, dir, false, harnessShell, harnessAt+"/"+a.ID+".later"))
 	t.later = string(out)
 	if err != nil && t.later == "" && !refused(err) {
 		t.lost = "could not be tried: " + err.Error()

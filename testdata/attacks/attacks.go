@@ -122,14 +122,19 @@ var wordPattern = regexp.MustCompile(`[A-Za-z0-9_-]+`)
 func (a Attack) Script(facts, text string) string {
 	var b strings.Builder
 	b.WriteString(Prelude + facts)
-	words := wordPattern.FindAllString(text, -1)
-	if slices.Contains(words, "probe") {
+	if slices.Contains(wordPattern.FindAllString(text, -1), "probe") {
 		b.WriteString("[ \"$(probe self '')\" = works ] || cannot 'the harness does not run in this image'\n")
 	}
-	for _, n := range append(slices.DeleteFunc(slices.Clone(usual), func(n string) bool { return !slices.Contains(words, n) }), a.Needs...) {
+	for _, n := range a.Programs(text) {
 		fmt.Fprintf(&b, "command -v %s >/dev/null 2>&1 || cannot 'the image has no %s'\n", n, n)
 	}
 	return b.String() + text
+}
+
+// Programs are what a script of the attack starts, beyond a shell.
+func (a Attack) Programs(text string) []string {
+	words := wordPattern.FindAllString(text, -1)
+	return append(slices.DeleteFunc(slices.Clone(usual), func(n string) bool { return !slices.Contains(words, n) }), a.Needs...)
 }
 
 // Loose gives the flags for podman of an attack's control, if that is its kind.
