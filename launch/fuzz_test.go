@@ -72,13 +72,16 @@ func FuzzUndo(f *testing.F) {
 			podman: podman.Engine{Podman: "/bin/false"}, router: podman.Engine{Podman: "/bin/false"}, lazaret: "/bin/false", git: "/bin/false",
 		}
 		u.record.DataRoot = filepath.Join(dir, "data")
+		// Most of it is there from the time before.
 		for _, d := range []string{"precious", "cache/precious", "ws/.git/precious", "ws/src", "data/precious", "runs/0123456789ab"} {
 			if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for _, file := range []string{"precious/f", "cache/precious/f", "ws/.git/f", "ws/src/f", "data/precious/f"} {
-			write(dir, file, "f")
+			if _, err := os.Lstat(filepath.Join(dir, file)); err != nil {
+				write(dir, file, "f")
+			}
 		}
 		u.undo(t.Context(), step.Undo{Kind: kind, Base: base, Name: name})
 		for _, file := range []string{"precious/f", "cache/precious/f", "ws/.git/f", "ws/src/f", "data/precious/f", "ws/.git/precious"} {
