@@ -50,8 +50,11 @@ func wholeDir(at, name string, p where) *rule {
 	return nil
 }
 
-// actsIn tells whether any file in a directory of this name may match a rule.
-func actsIn(name string) bool { return actsDir[name] || name == "hooks" }
+// actsIn tells whether any file in this directory may match a rule.
+func actsIn(at string) bool {
+	name := path.Base(at)
+	return actsDir[name] || name == "hooks" || isEnvironment(at)
+}
 
 // ruleFor is the rule for a file, or nil.
 func ruleFor(at, name string, p where) *rule {
@@ -86,7 +89,7 @@ func ruleFor(at, name string, p where) *rule {
 			return r
 		}
 	}
-	if strings.HasPrefix(name, "python") && parent == "bin" && environments[path.Base(path.Dir(path.Dir(at)))] {
+	if strings.HasPrefix(name, "python") && isEnvironment(path.Dir(at)) {
 		return &interpreter
 	}
 	return p.under
@@ -98,6 +101,11 @@ var interpreter = rule{name: "bin/python*", severity: Danger, tool: "VS Code and
 
 // environments are the names that virtual environments have.
 var environments = map[string]bool{".venv": true, "venv": true, "env": true, ".env": true}
+
+// isEnvironment tells whether a directory has the programs of one.
+func isEnvironment(at string) bool {
+	return path.Base(at) == "bin" && environments[path.Base(path.Dir(at))]
+}
 
 // The two files of git's in a work tree are looked at by what they say.
 var (

@@ -200,6 +200,7 @@ func TestWatch(t *testing.T) {
 	dir := tree(t, map[string]string{"a/b/c": ""})
 	var mu sync.Mutex
 	var now []string
+	var last Snapshot
 	looks := 0
 	ctx, cancel := context.WithCancel(context.Background())
 	w, err := NewWatcher(Options{Roots: []string{dir}})
@@ -214,6 +215,7 @@ func TestWatch(t *testing.T) {
 		w.Run(ctx, func(s Snapshot) {
 			mu.Lock()
 			now = lines(Compare(&before, s))
+			last = s
 			looks++
 			mu.Unlock()
 		})
@@ -253,6 +255,36 @@ func TestWatch(t *testing.T) {
 	wait("warning repository new/er/.git")
 	os.WriteFile(dir+"/new/er/.git/config", []byte("[core]\nfsmonitor = id\n"), 0o644)
 	wait("danger git-config new/er/.git/config: core.fsmonitor = id")
+	// What a setting runs, and the python of an environment, have names that are
+	// nobody's, and may be put in the place of what was there.
+	grow(t, dir, map[string]string{"new/er/tools/pretty": "1", "app/.venv/bin/python3": "1"})
+	os.WriteFile(dir+"/new/er/.git/config", []byte("[diff \"x\"]\ncommand = tools/pretty\n"), 0o644)
+	wait("danger program new/er/tools/pretty: diff.x.command")
+	wait("danger program app/.venv/bin/python3")
+	mu.Lock()
+	digests := map[Name]string{}
+	for _, f := range last.Findings {
+		digests[f.Path] = f.Digest
+	}
+	mu.Unlock()
+	for _, at := range []string{"new/er/tools/pretty", "app/.venv/bin/python3"} {
+		grow(t, dir, map[string]string{"aside": "2"})
+		if err := os.Rename(dir+"/aside", filepath.Join(dir, at)); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			mu.Lock()
+			i := slices.IndexFunc(last.Findings, func(f Finding) bool { return string(f.Path) == at })
+			changed := i >= 0 && last.Findings[i].Digest != digests[Name(at)]
+			mu.Unlock()
+			if changed {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("that %s was changed is not heard", at)
+			}
+		}
+	}
 	os.Chmod(dir+"/a/b/c", 0o755|os.ModeSetuid)
 	for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		mu.Lock()

@@ -186,7 +186,7 @@ func (w *walker) dir(fd int, rel string, p where) {
 	}
 	w.visited[id] = true
 	if w.o.directory != nil {
-		w.o.directory(fd, p.under != nil || actsIn(path.Base(rel)))
+		w.o.directory(fd, p.under != nil || actsIn(rel))
 	}
 	entries := w.list(fd, rel)
 	names := map[string]bool{}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"path"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -44,6 +45,7 @@ func (w *Watcher) Look(ctx context.Context) Snapshot {
 	w.o.Now = time.Now()
 	s := Scan(ctx, w.o)
 	w.took = time.Since(w.o.Now)
+	w.n.expect(s.Findings)
 	return s
 }
 
@@ -76,9 +78,10 @@ const (
 // no name can be made a link meanwhile.
 type notify struct {
 	f       *os.File
-	acts    map[int32]bool // by watch: any file in it matters
-	adding  chan struct{}  // a lock for acts
-	full    bool           // not every directory is watched
+	acts    map[int32]bool  // by watch: any file in it matters
+	names   map[string]bool // of files that matter wherever they are, as of the last look
+	adding  chan struct{}   // a lock for acts and names
+	full    bool            // not every directory is watched
 	changed chan struct{}
 }
 
@@ -126,8 +129,22 @@ func (n *notify) add(fd int, acts bool) {
 			n.full = true // the person's own bound
 			return
 		}
-		n.acts[int32(wd)] = acts
+		// A directory of hooks is met once more in its place in the tree.
+		n.acts[int32(wd)] = n.acts[int32(wd)] || acts
 	})
+}
+
+// expect keeps in mind the files that a setting has some tool run, which have
+// any name: that they are changed matters, too.
+func (n *notify) expect(findings []Finding) {
+	n.adding <- struct{}{}
+	defer func() { <-n.adding }()
+	n.names = map[string]bool{}
+	for _, f := range findings {
+		if f.Kind == Program {
+			n.names[path.Base(string(f.Path))] = true
+		}
+	}
 }
 
 // run reads events until the instance is closed.
@@ -170,7 +187,7 @@ func (n *notify) matter(b []byte) bool {
 			yes = true // perhaps a setuid bit
 		case mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0 && mask&unix.IN_ISDIR != 0:
 			yes = true // to be watched, and looked into
-		case n.acts[wd] || mayMatter(name):
+		case n.acts[wd] || n.names[name] || mayMatter(name):
 			yes = true
 		}
 	}
