@@ -210,16 +210,18 @@ func TestPolicy(t *testing.T) {
 // FuzzPolicy: whatever a sandbox calls a ref, it cannot move one of the host's
 // that is not its own, nor be kept outside of what is kept for it.
 func FuzzPolicy(f *testing.F) {
-	for _, s := range []string{"refs/heads/main", "refs/heads/lazaret/agent-claude", "refs/heads/lazaret/claude/../x", "refs/heads/-x", "refs/tags/v1", "refs/stash", "HEAD", "refs/heads/a b"} {
+	for _, s := range []string{"refs/heads/main", "refs/heads/lazaret/agent-claude", "refs/heads/lazaret/claude/../x", "refs/heads/-x", "refs/tags/v1", "refs/stash", "HEAD", "refs/heads/a b",
+		"refs/heads/feature/x", "refs/heads/lazaret/agent-codex", "refs/heads/lazaret/claude/out", "refs/heads/lazaret/claude/x", "refs/heads/abcd"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
 		if !isRef(name) {
 			return
 		}
-		p := Policy{Profile: "claude", Run: testRun, Host: HostRefs{Refs: map[string]string{"refs/heads/main": "1"}, CheckedOut: []string{"refs/heads/main"}, Remotes: []string{"origin"}}}
+		out := "refs/heads/lazaret/claude/out" // the person looks at it
+		p := Policy{Profile: "claude", Run: testRun, Host: HostRefs{Refs: map[string]string{"refs/heads/main": "1", out: "1"}, CheckedOut: []string{"refs/heads/main", out}, Remotes: []string{"origin"}}}
 		d := p.Decide(name, "3")
-		if d.Verdict == Arrive && !p.own(d.Target) {
+		if d.Verdict == Arrive && (d.Target == out || d.Target != "refs/heads/lazaret/agent-claude" && !strings.HasPrefix(d.Target, "refs/heads/lazaret/claude/")) {
 			t.Errorf("%q moves %q", name, d.Target)
 		}
 		if d.Verdict == Hold && (!strings.HasPrefix(d.Kept, "refs/lazaret/held/claude/"+testRun+"/") || !isRef(d.Kept)) && len(name) < 180 {

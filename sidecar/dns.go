@@ -192,7 +192,7 @@ func parseAnswer(msg []byte, id uint16, q dnsmessage.Question) (a found, err err
 }
 
 // chain gives the records that lead from the name asked for to its addresses:
-// aliases in order, then addresses. Whatever else a name server adds is not an
+// aliases in order, then addresses; for a question for an alias, that alone. Whatever else a name server adds is not an
 // answer to the question and could name anything.
 func (a found) chain(q dnsmessage.Question) (records []dnsmessage.Resource, addrs []netip.Addr) {
 	name := lower(q.Name.String())
@@ -222,6 +222,8 @@ func (a found) chain(q dnsmessage.Question) (records []dnsmessage.Resource, addr
 		}
 		if ip, ok := addressOf(r); ok {
 			records, addrs = append(records, r), append(addrs, ip)
+		} else if q.Type == dnsmessage.TypeCNAME && len(records) == 0 {
+			records = append(records, r) // the alias itself was asked for
 		}
 	}
 	return records, addrs

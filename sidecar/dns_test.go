@@ -61,6 +61,12 @@ func TestChain(t *testing.T) {
 			t.Errorf("%s: %v, want %v", tt.what, got, tt.want)
 		}
 	}
+	alias := question("a.test.")
+	alias.Type = dnsmessage.TypeCNAME
+	records, addrs := found{resources: []dnsmessage.Resource{c("x.test.", "a.test."), c("A.test.", "b.test."), c("a.test.", "c.test."), c("b.test.", "c.test."), a("a.test.", "10.0.0.1")}}.chain(alias)
+	if len(records) != 1 || records[0].Body.(*dnsmessage.CNAMEResource).CNAME.String() != "b.test." || addrs != nil {
+		t.Errorf("a question for the alias: %v", records)
+	}
 }
 
 // TestForgedAnswers: an answer must be to the question, with its number.

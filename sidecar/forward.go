@@ -201,7 +201,7 @@ func (f *forwarder) resolve(ctx context.Context, q query) reply {
 	if err != nil {
 		return reply{rcode: dnsmessage.RCodeServerFailure}
 	}
-	if kind != dnsmessage.TypeA && kind != dnsmessage.TypeAAAA {
+	if kind != dnsmessage.TypeA && kind != dnsmessage.TypeAAAA && !(listed && kind == dnsmessage.TypeCNAME) {
 		return reply{rcode: a.rcode, resources: a.resources}
 	}
 	records, addrs := a.chain(q.question)

@@ -101,9 +101,7 @@ func FuzzChain(f *testing.F) {
 	f.Fuzz(func(t *testing.T, plan []byte, kind byte) {
 		names := []string{"a.test.", "b.test.", "c.test.", "D.test.", "d.TEST.", "other.example."}
 		q := question("a.test.")
-		if kind%2 == 1 {
-			q.Type = dnsmessage.TypeAAAA
-		}
+		q.Type = []dnsmessage.Type{dnsmessage.TypeA, dnsmessage.TypeAAAA, dnsmessage.TypeCNAME}[kind%3]
 		msg := dnsmessage.Message{Header: dnsmessage.Header{ID: 9, Response: true}, Questions: []dnsmessage.Question{q}}
 		owner := map[netip.Addr][]string{}
 		next := map[string][]string{}

@@ -71,6 +71,7 @@ func TestNames(t *testing.T) {
 			"tcp 192.0.2.11:443 refused", "tcp [2001:db8::10]:443 refused")
 		looks(t, "tcp", "api.test", typeAAAA, 0, "Success CNAME 2001:db8::10")
 		tries(t, "tcp [2001:db8::10]:443 works")
+		looks(t, "udp", "api.test", dnsmessage.TypeCNAME, 0, "Success CNAME")
 	})
 	t.Run("wildcards", func(t *testing.T) {
 		looks(t, "udp", "a.b.cdn.test", typeA, 0, "Success 192.0.2.20")

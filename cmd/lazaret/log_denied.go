@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"lazaret/internal/step"
@@ -181,8 +182,10 @@ func (w *denials) suggestion(a auditEntry) string {
 	case "rebound":
 		return "" // the name, and with it the address, is of somebody's choosing
 	case "refused":
+		// A name that is asked for can hold anything: one that would be read as
+		// more than a name, a wildcard or a port, is nothing to allow.
 		h, err := config.ParseHost(a.Name)
-		if err != nil {
+		if err != nil || h.Name != a.Name || strings.Contains(h.Name, "*") {
 			return ""
 		}
 		return fmt.Sprintf("allow_hosts = [%q]", h.String())

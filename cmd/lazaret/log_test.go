@@ -207,6 +207,10 @@ func TestNoSuggestionOpensTheMachine(t *testing.T) {
 		{Kind: "denied", Protocol: "tcp", Address: "192.0.2.7", Port: 22},
 		{Kind: "denied", Protocol: "tcp", Address: "169.254.169.254", Port: 80},
 		{Kind: "rebound", Name: "evil.example", Address: "10.0.0.5"},
+		{Kind: "refused", Name: "*.com"}, // what is asked for can hold any byte
+		{Kind: "refused", Name: "github.com:22/tcp"},
+		{Kind: "refused", Name: "https://github.com"},
+		{Kind: "refused", Name: "10.0.0.1"},
 	} {
 		if s := w.suggestion(a); s != "" {
 			t.Errorf("%+v: suggests %s", a, s)
