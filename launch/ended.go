@@ -100,8 +100,39 @@ func (s *server) watch(name string) (stop func()) {
 	return func() { close(done) }
 }
 
-// monitor opens the process whose pid podman wrote to a file.
-func monitor(pidFile string) (*os.File, error) {
+// whenEnded calls f at the end of the process whose pid will be in a file, until
+// stop. Of a sandbox that is gVisor's kernel: without it, nothing in there runs.
+func whenEnded(pidFile string, f func()) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		t := time.NewTicker(watchTime)
+		defer t.Stop()
+		p, err := openProcess(pidFile)
+		for ; err != nil; p, err = openProcess(pidFile) {
+			select {
+			case <-done:
+				return
+			case <-t.C:
+			}
+		}
+		defer p.Close()
+		fds := []unix.PollFd{{Fd: int32(p.Fd()), Events: unix.POLLIN}}
+		for err = unix.EINTR; errors.Is(err, unix.EINTR); {
+			_, err = unix.Poll(fds, -1)
+		}
+		select {
+		case <-done:
+		default:
+			if err == nil {
+				f()
+			}
+		}
+	}()
+	return func() { close(done) }
+}
+
+// openProcess opens the process whose pid podman wrote to a file.
+func openProcess(pidFile string) (*os.File, error) {
 	b, err := readRegular(pidFile)
 	if err != nil {
 		return nil, err
@@ -114,5 +145,5 @@ func monitor(pidFile string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return os.NewFile(uintptr(fd), "conmon"), nil
+	return os.NewFile(uintptr(fd), "process"), nil
 }

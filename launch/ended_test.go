@@ -144,7 +144,7 @@ func TestRemovedWaits(t *testing.T) {
 	if err := os.WriteFile(pid, []byte(strconv.Itoa(cmd.Process.Pid)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	conmon, err := monitor(pid)
+	conmon, err := openProcess(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,8 +156,55 @@ func TestRemovedWaits(t *testing.T) {
 	cmd.Wait()
 	for _, text := range []string{"", "x", "0", "1", "-7"} {
 		os.WriteFile(pid, []byte(text), 0o600)
-		if _, err := monitor(pid); err == nil {
+		if _, err := openProcess(pid); err == nil {
 			t.Errorf("%q is a process", text)
 		}
+	}
+}
+
+// TestWhenEnded: a sandbox is over when its process is and not before, and not
+// once podman has said so itself.
+func TestWhenEnded(t *testing.T) {
+	for name, stopped := range map[string]bool{"by itself": false, "podman was quicker": true} {
+		cmd := exec.Command("cat")
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		pid, over := filepath.Join(t.TempDir(), "pid"), make(chan struct{}, 1)
+		stop := whenEnded(pid, func() { over <- struct{}{} })
+		// Podman writes it only later.
+		if err := os.WriteFile(pid, []byte(strconv.Itoa(cmd.Process.Pid)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-over:
+			t.Errorf("%s: over while it runs", name)
+		case <-time.After(5 * watchTime):
+		}
+		if stopped {
+			stop()
+		}
+		in.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if stopped {
+			select {
+			case <-over:
+				t.Errorf("%s: told all the same", name)
+			case <-time.After(5 * watchTime):
+			}
+			continue
+		}
+		select {
+		case <-over:
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: its end is not noticed", name)
+		}
+		stop()
 	}
 }

@@ -34,6 +34,7 @@ type helper struct {
 	gone chan struct{} // closed when the helper's end of conn is
 	hung atomic.Bool   // it did not answer in time
 	ran  func(proc.Ran)
+	over func() // nothing runs in the sandbox any more
 
 	mu      sync.Mutex
 	enc     *json.Encoder
@@ -45,7 +46,7 @@ type helper struct {
 // get. The helper holds the run's helper lock until it ends, and the state's,
 // where there is one. It puts the terminal back, where there is one, if this
 // lazaret ends without a word.
-func startHelper(ctx context.Context, h Host, c *claim, conf string, stdio [3]*os.File, terminal, held *os.File, ran func(proc.Ran)) (*helper, error) {
+func startHelper(ctx context.Context, h Host, c *claim, conf string, stdio [3]*os.File, terminal, held *os.File, ran func(proc.Ran), over func()) (*helper, error) {
 	env := append(append([]string(nil), h.Environ...), "CONTAINERS_CONF="+conf)
 	pid, err := pauseProcess(ctx, h, env)
 	if err != nil {
@@ -98,7 +99,7 @@ func startHelper(ctx context.Context, h Host, c *claim, conf string, stdio [3]*o
 		conn.Close()
 		return nil, err
 	}
-	p := &helper{conn: conn, pid: child, end: make(chan error, 1), gone: make(chan struct{}), enc: json.NewEncoder(conn), pending: map[int]chan reply{}, ran: ran}
+	p := &helper{conn: conn, pid: child, end: make(chan error, 1), gone: make(chan struct{}), enc: json.NewEncoder(conn), pending: map[int]chan reply{}, ran: ran, over: over}
 	hello := make(chan reply, 1)
 	p.pending[0] = hello
 	go func() { p.end <- wait() }()
@@ -126,6 +127,10 @@ func (p *helper) read() {
 		}
 		if r.Ran != nil {
 			p.ran(*r.Ran)
+			continue
+		}
+		if r.Over {
+			p.over()
 			continue
 		}
 		p.mu.Lock()

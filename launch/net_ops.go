@@ -161,7 +161,7 @@ func (o Router) Do(ctx context.Context, _ step.Values) (step.Values, error) {
 	if err != nil || o.started == nil || o.Run.PIDFile == "" {
 		return nil, err
 	}
-	if conmon, err := monitor(o.Run.PIDFile); err == nil {
+	if conmon, err := openProcess(o.Run.PIDFile); err == nil {
 		o.started(o.Run.Name, strings.TrimSpace(string(out)), conmon)
 	}
 	return nil, nil

@@ -57,6 +57,7 @@ type uplink struct {
 	flushed  chan struct{}
 	gone     chan struct{} // closed when nothing more will be heard
 	writeMu  sync.Mutex
+	last     sync.Once
 
 	mu      sync.Mutex
 	closing bool
@@ -365,8 +366,11 @@ func (u *uplink) tell(line string) error {
 // begin gives the uplink its voice.
 func (u *uplink) begin(l live) { u.emit, u.end = l.emit, l.end }
 
-// finish hears what was denied last, and lets the router end.
-func (u *uplink) finish(context.Context) {
+// finish hears what was denied last, and lets the router end. It may be called
+// while the sandbox is still being removed; then it has less to wait for later.
+func (u *uplink) finish(context.Context) { u.last.Do(u.letGo) }
+
+func (u *uplink) letGo() {
 	u.mu.Lock()
 	u.closing = true
 	u.mu.Unlock()

@@ -223,6 +223,7 @@ func (r *resolver) sandbox(pinned lock.PlatformImage, mounts []podman.Mount) err
 		Capabilities: r.profile.Capabilities,
 		IDFile:       filepath.Join(r.dir, "sandbox.id"),
 		PIDFile:      filepath.Join(r.dir, "sandbox.pid"),
+		InitFile:     filepath.Join(r.dir, "sandbox.init"),
 	}
 	tasks := r.tasks()
 	if r.uplink != nil {

@@ -169,6 +169,15 @@ func (r *run) ran(p proc.Ran) {
 	r.runner.Emit(step.Event{Kind: step.Ran, Micros: p.Took.Microseconds(), Attr: map[string]string{"argv": shown(p.Argv...), "status": strconv.Itoa(p.Status)}})
 }
 
+// over is called when nothing runs in the sandbox any more. Podman still has to
+// remove it: meanwhile its router can end, whose undo then waits for less. One
+// that ended before its network was up is left to that.
+func (r *run) over() {
+	if u := r.plan.uplink; u != nil && r.attend.phase.Load() == PhaseRunning {
+		go u.finish(context.Background())
+	}
+}
+
 func (r *run) startHelper(ctx context.Context, conf string) (err error) {
 	stdio := [3]*os.File{r.io.Stdin, r.io.Stdout, r.io.Stderr}
 	if r.session != nil {
@@ -192,7 +201,7 @@ func (r *run) startHelper(ctx context.Context, conf string) (err error) {
 		defer terminal.Close()
 	}
 	for range 2 {
-		r.helper, err = startHelper(ctx, r.plan.Host, r.claim, conf, stdio, terminal, r.plan.held.file, r.ran)
+		r.helper, err = startHelper(ctx, r.plan.Host, r.claim, conf, stdio, terminal, r.plan.held.file, r.ran, r.over)
 		if !errors.Is(err, errEndedAtOnce) {
 			break
 		}

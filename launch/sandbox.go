@@ -34,6 +34,9 @@ type Sandbox struct {
 	remove func(context.Context) error
 	alone  func()
 	watch  func() (stop func()) // looks, until stop, where podman keeps the container
+	// over is called when nothing runs in the sandbox any more, which is before
+	// podman has removed it; not where podman is quicker.
+	over func()
 }
 
 // exitValue is the Value that holds the sandbox's exit status.
@@ -110,6 +113,9 @@ func (o Sandbox) run(ctx context.Context, cmd proc.Cmd) error {
 	})
 	if o.watch != nil {
 		defer o.watch()()
+	}
+	if o.over != nil && o.Run.InitFile != "" {
+		defer whenEnded(o.Run.InitFile, o.over)()
 	}
 	_, err := proc.Output(inner, cmd)
 	if inner.Err() == nil && !proc.Signaled(err) && o.alone != nil {

@@ -117,6 +117,7 @@ func (s *server) perform(ctx context.Context, r request) (step.Values, error) {
 	switch o := op.(type) {
 	case Sandbox:
 		o.stdio = s.stdio
+		o.over = func() { s.reply(reply{Over: true}) }
 		op = s.attached(o)
 		// It must not wait for ever, and not go on without its network.
 		defer context.AfterFunc(ctx, s.closeGate)()

@@ -97,6 +97,7 @@ func (r *resolver) setUp(run podman.Run, secrets map[string]string) {
 	run.Name += setupSuffix
 	run.TTY = false
 	run.IDFile, run.PIDFile = filepath.Join(r.dir, "setup.id"), filepath.Join(r.dir, "setup.pid")
+	run.InitFile = "" // the network goes on after it
 	run.Mounts = slices.DeleteFunc(slices.Clone(run.Mounts), func(m podman.Mount) bool { return forSession(m.Target) })
 	for i, m := range run.Mounts {
 		if at, ok := r.setup.stage[m.Source]; ok {

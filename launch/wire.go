@@ -37,6 +37,8 @@ type reply struct {
 	Err *wireError  `json:"err,omitempty"`
 	// Ran tells of a program that ended; then it is no reply at all.
 	Ran *proc.Ran `json:"ran,omitempty"`
+	// Over tells that nothing runs in the sandbox any more; it is no reply either.
+	Over bool `json:"over,omitempty"`
 }
 
 // wireError is an error that crosses the socket with its hint.

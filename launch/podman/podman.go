@@ -90,6 +90,7 @@ type Run struct {
 	EnvFile      string            // "" or a file of NAME=value lines
 	IDFile       string            // "" or a file to write the container's id to
 	PIDFile      string            // "" or a file to write the pid of the container's monitor to
+	InitFile     string            // "" or a file to write the pid of the container's first process to
 	Hooks        string            // "" or a directory of what the runtime runs before it starts the command
 	Mounts       []Mount           // in mount order
 	Capabilities []string          // kept; all others are dropped
@@ -155,6 +156,9 @@ func (e Engine) Run(r Run) []string {
 	}
 	if r.PIDFile != "" {
 		a = append(a, "--conmon-pidfile", r.PIDFile)
+	}
+	if r.InitFile != "" {
+		a = append(a, "--pidfile", r.InitFile)
 	}
 	for _, m := range r.Mounts {
 		a = append(a, "--mount", m.Arg())
