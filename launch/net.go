@@ -61,6 +61,8 @@ func (r *resolver) network() error {
 
 	r.provide("/etc/resolv.conf", "nameserver "+cable().Router4.String()+"\n")
 	r.step(step.Step{Name: "network.socket", Op: ListenRouter{filepath.Join(dir, routerSocket), r.uplink}})
+	calls := filepath.Join(r.dir, "router.calls")
+	r.step(step.Step{Name: "file router.calls", Op: WriteFile{calls, podman.RouterCalls()}})
 	r.step(step.Step{Name: "network.host", Where: step.Podman, Needs: []string{"helper"}, Op: HostNetwork{}})
 	needs := []string{"helper"}
 	if r.foreign(lock.HelperSidecar) {
@@ -86,10 +88,10 @@ func (r *resolver) network() error {
 		Undo: []step.Undo{{Kind: undoContainer, Name: name}},
 	})
 	r.step(step.Step{
-		Name: "network.router", Where: step.Podman, Needs: []string{"network.image", "network.socket", "network.box"},
+		Name: "network.router", Where: step.Podman, Needs: []string{"network.image", "network.socket", "network.box", "file router.calls"},
 		Op: Router{Engine: engine, Environ: r.environ, Run: podman.Router{
 			Name: name, Image: pinned.Config, Uplink: r.Host.Uplink, Sysctls: sidecar.Sysctls(), Dir: dir, SELinux: r.Host.SELinux,
-			PIDFile: filepath.Join(r.dir, "router.pid"),
+			PIDFile: filepath.Join(r.dir, "router.pid"), Calls: calls,
 		}, Store: r.Host.Known[pinned.Config].containers()},
 	})
 	r.step(step.Step{Name: "network.hello", Needs: []string{"network.socket", "network.image"}, Op: Hello{r.uplink}})

@@ -47,6 +47,8 @@ func probeMain() {
 			_, e1 := unix.Socket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_RAW)
 			_, e2 := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0)
 			answer = fmt.Sprint(e1 == nil || e2 == nil)
+		case "calls":
+			answer = reachable()
 		case "listen":
 			var l net.Listener
 			if l, err = net.Listen("tcp", f[1]); err == nil {

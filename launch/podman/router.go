@@ -10,6 +10,7 @@ type Router struct {
 	Dir     string // host directory with the socket it calls
 	SELinux bool   // it is enforced, and would not let the router call
 	PIDFile string // "" or a file to write the pid of the container's monitor to
+	Calls   string // a file with the seccomp profile; see RouterCalls
 }
 
 // uplinks are podman's rootless networks with nothing left to the host: the
@@ -47,6 +48,9 @@ func (e Engine) Router(r Router) []string {
 	}
 	if r.SELinux {
 		a = append(a, "--security-opt=label=disable")
+	}
+	if r.Calls != "" {
+		a = append(a, "--security-opt=seccomp="+r.Calls)
 	}
 	if r.PIDFile != "" {
 		a = append(a, "--conmon-pidfile", r.PIDFile)
