@@ -126,6 +126,9 @@ func (s *server) perform(ctx context.Context, r request) (step.Values, error) {
 		op = o
 	case Gate:
 		o.open = s.openGate
+		if o.Shut {
+			o.open = func() error { s.closeGate(); return nil }
+		}
 		op = o
 	case Router:
 		o.started = s.started

@@ -41,6 +41,10 @@ func examineHost(cmd *cobra.Command, d *deps, asJSON bool) error {
 		bar.show("starting a sandbox with a network")
 		list = append(list, d.tryNetwork(cmd.Context(), env))
 	}
+	if countFailing(list) == 0 {
+		bar.show("starting a sandbox that must not begin")
+		list = append(list, d.tryGate(cmd.Context(), env))
+	}
 	bar.clear()
 	out := cmd.OutOrStdout()
 	if asJSON {
@@ -101,7 +105,7 @@ func tellFindings(out io.Writer, list []launch.Finding) error {
 func (d *deps) trySandbox(ctx context.Context, env launch.Env) launch.Finding {
 	f := launch.Finding{ID: "sandbox", What: "a sandbox under gVisor that really starts", Verdict: launch.Good}
 	start := time.Now()
-	if err := d.try(ctx, env, ""); err != nil {
+	if err := d.tryStart(ctx, env, ""); err != nil {
 		f.Verdict, f.Found = launch.Failing, err.Error()
 		f.Fix = hintOf(err)
 		return f
@@ -113,12 +117,32 @@ func (d *deps) trySandbox(ctx context.Context, env launch.Env) launch.Finding {
 func (d *deps) tryNetwork(ctx context.Context, env launch.Env) launch.Finding {
 	f := launch.Finding{ID: "network", What: "its network, by a router of its own", Verdict: launch.Good}
 	start := time.Now()
-	if err := d.try(ctx, env, `allow_hosts = ["lazaret-doctor.invalid"]`); err != nil {
+	if err := d.tryStart(ctx, env, doctorNetwork); err != nil {
 		f.Verdict, f.Found = launch.Failing, err.Error()
 		f.Fix = hintOf(err)
 		return f
 	}
 	f.Found = fmt.Sprintf("the router runs, and is gone after %d ms", time.Since(start).Milliseconds())
+	return f
+}
+
+// tryGate starts a sandbox whose gate stays shut: its command must not run, since
+// it would before there is a policy of its network.
+func (d *deps) tryGate(ctx context.Context, env launch.Env) launch.Finding {
+	f := launch.Finding{ID: "gate", What: "a command that waits for its network", Verdict: launch.Good}
+	gated := false
+	got, err := d.try(ctx, env, doctorNetwork, func(p *launch.Plan) { gated = p.WithShutGate() })
+	switch {
+	case !gated && err == nil:
+		f.Found = "the sandbox is made after its network"
+	case got.ran:
+		f.Verdict, f.Found = launch.Failing, "it ran without: podman or the runtime starts no hooks"
+		f.Fix = "look for what is put before podman or runsc, and use them as they were released: a sandbox could send before lazaret has said what it may reach"
+	case err != nil:
+		f.Verdict, f.Found, f.Fix = launch.Failing, err.Error(), hintOf(err)
+	default:
+		f.Found = "it does not run while the gate is shut"
+	}
 	return f
 }
 
@@ -145,40 +169,66 @@ git = "none"
 %s
 `
 
-// try launches "true" in a directory of its own, from a lock that lies nowhere.
-func (d *deps) try(ctx context.Context, env launch.Env, network string) (err error) {
+// doctorNetwork gives that sandbox a network.
+const doctorNetwork = `allow_hosts = ["lazaret-doctor.invalid"]`
+
+// tried is what became of a sandbox that doctor started.
+type tried struct {
+	status int
+	said   string // by podman or the runtime
+	ran    bool   // its command
+}
+
+// tryStart starts a sandbox of lazaret's own that must run.
+func (d *deps) tryStart(ctx context.Context, env launch.Env, network string) error {
+	got, err := d.try(ctx, env, network, func(*launch.Plan) {})
+	switch {
+	case err != nil:
+		return err
+	case got.status != 0:
+		return hinted{fmt.Errorf("it ended with status %d: %s", got.status, got.said), "the runtime said this; see also \"dmesg\""}
+	case !got.ran:
+		return hinted{errors.New("it ended as if its command had run, which it has not"), "see \"dmesg\""}
+	}
+	return nil
+}
+
+// try launches a command that leaves a file, in a directory of its own and from a
+// lock that lies nowhere, once change has seen the plan.
+func (d *deps) try(ctx context.Context, env launch.Env, network string, change func(*launch.Plan)) (got tried, err error) {
 	dir, err := os.MkdirTemp("", "lazaret-doctor-")
 	if err != nil {
-		return err
+		return got, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	env.Workspace = filepath.Join(dir, "workspace")
 	env.Terminal = false
 	if err := os.Mkdir(env.Workspace, 0o700); err != nil {
-		return err
+		return got, err
 	}
 	file, helpers, err := doctorLock(ctx, filepath.Join(dir, "data"), network)
 	if err != nil {
-		return err
+		return got, err
 	}
 	host, err := launch.Probe(file, "doctor", env)
 	if err != nil {
-		return err
+		return got, err
 	}
 	plan, err := launch.Resolve(file, "doctor", host, launch.Options{
-		ID: launch.NewID(), Started: time.Now(), Command: []string{"true"}, Ephemeral: true, Helpers: helpers,
+		ID: launch.NewID(), Started: time.Now(), Command: []string{"touch", "/workspace/ran"}, Ephemeral: true, Helpers: helpers,
 	})
 	if err != nil {
-		return err
+		return got, err
 	}
+	change(plan)
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return err
+		return got, err
 	}
 	defer null.Close()
 	r, w, err := os.Pipe()
 	if err != nil {
-		return err
+		return got, err
 	}
 	defer r.Close()
 	said := make(chan string, 1)
@@ -189,16 +239,12 @@ func (d *deps) try(ctx context.Context, env launch.Env, network string) (err err
 	}()
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	status, err := plan.Run(ctx, launch.IO{Stdin: null, Stdout: null, Stderr: w, Observe: d.observe})
+	got.status, err = plan.Run(ctx, launch.IO{Stdin: null, Stdout: null, Stderr: w, Observe: d.observe})
 	w.Close()
-	text := strings.TrimSpace(<-said)
-	switch {
-	case err != nil:
-		return unlessSignalled(ctx, err)
-	case status != 0:
-		return hinted{fmt.Errorf("it ended with status %d: %s", status, text), "the runtime said this; see also \"dmesg\""}
-	}
-	return nil
+	got.said = strings.TrimSpace(<-said)
+	_, missing := os.Lstat(filepath.Join(env.Workspace, "ran"))
+	got.ran = missing == nil
+	return got, unlessSignalled(ctx, err)
 }
 
 func doctorLock(ctx context.Context, data, network string) (*lock.File, lock.Helpers, error) {
