@@ -167,7 +167,13 @@ func (f *Filter) judgePlain(final byte, p []int) bool {
 		}
 		return false
 	case 'n':
-		return len(p) == 1 && (p[0] == 5 || p[0] == 6) && f.ask()
+		if len(p) != 1 || p[0] != 5 && p[0] != 6 || !f.ask() {
+			return false
+		}
+		if p[0] == 5 {
+			f.status++
+		}
+		return true
 	case 'c':
 		return at(p, 0, 0) == 0 && f.ask()
 	}

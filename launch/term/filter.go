@@ -31,7 +31,8 @@ type Filter struct {
 	nrest  int
 	digits int // sixel: digits of one number so far
 	modes  modes
-	asked  bool // the terminal was asked something since settled
+	asked  bool // the terminal was asked something
+	status int  // how often it was asked how it is, since settled
 
 	screen  screen // who follows the alternate screen; nil: nobody
 	main    screen // who follows the other; nil: nobody

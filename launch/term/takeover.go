@@ -1,11 +1,9 @@
 package term
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"time"
 
 	uv "github.com/charmbracelet/ultraviolet"
@@ -139,50 +137,4 @@ func (s *Session) write(b []byte) error {
 	_, err := s.tty.Write(b)
 	s.tty.SetWriteDeadline(time.Time{})
 	return err
-}
-
-// statusReport is what a terminal answers to "how are you".
-var statusReport = regexp.MustCompile(`\x1b\[\??[03]n`)
-
-// pendingMax bounds what is read while waiting for an answer, in bytes.
-const pendingMax = 1 << 20
-
-// settle asks the terminal something, waits for the answer, and returns what
-// came before it: by then, every earlier question is answered too.
-func (s *Session) settle(d time.Duration) (before []byte, ok bool) {
-	if s.write([]byte("\x1b[5n")) != nil {
-		return nil, false
-	}
-	s.tty.SetReadDeadline(time.Now().Add(d))
-	defer s.tty.SetReadDeadline(time.Time{})
-	buf := make([]byte, 4096)
-	for len(before) < pendingMax {
-		n, err := s.tty.Read(buf)
-		before = append(before, buf[:n]...)
-		if at := statusReport.FindIndex(before); at != nil {
-			// What came after was typed by somebody who saw nothing new yet.
-			return bytes.Join([][]byte{before[:at[0]], before[at[1]:]}, nil), true
-		}
-		if err != nil {
-			break
-		}
-	}
-	return before, false
-}
-
-// Drain throws away what the terminal at path still has to say to a program
-// that is done: it would stand as typed in the person's shell.
-func Drain(path string) error {
-	tty, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return fmt.Errorf("opening the terminal: %w", err)
-	}
-	defer tty.Close()
-	was, err := raw(tty)
-	if err != nil {
-		return fmt.Errorf("setting the terminal: %w", err)
-	}
-	s := Session{tty: tty}
-	s.settle(askFor)
-	return restore(tty, was)
 }

@@ -28,15 +28,22 @@ func openWindow(t *testing.T) (w *window, tty string) {
 	me, tty := person(t)
 	pty.Setsize(me, &pty.Winsize{Rows: 10, Cols: 40})
 	w = &window{t: t, f: me, emu: vt.NewEmulator(40, 10)}
-	go func() { // its answers, which take their time
-		buf := make([]byte, 4096)
+	answers := make(chan []byte, 1000)
+	go func() {
+		defer close(answers)
 		for {
+			buf := make([]byte, 4096)
 			n, err := w.emu.Read(buf)
 			if err != nil {
 				return
 			}
+			answers <- buf[:n]
+		}
+	}()
+	go func() { // they take their time
+		for b := range answers {
 			time.Sleep(w.slow)
-			me.Write(buf[:n])
+			me.Write(b)
 		}
 	}()
 	go func() {
@@ -232,6 +239,56 @@ func TestCloseResets(t *testing.T) {
 	}
 	time.Sleep(8 * w.slow)
 	silent(t, reopen(t, tty))
+}
+
+// A sandbox that asks what lazaret asks itself leaves no answer behind: not for
+// the shell, and not for the keys to a question.
+func TestAnswersThatAreDue(t *testing.T) {
+	w, tty := openWindow(t)
+	s, child := sandboxed(t, tty)
+	w.slow = 4 * time.Millisecond
+	child.WriteString("\x1b[5n")
+	read(t, child, "\x1b[?0n") // one that has been answered is not waited for
+	child.WriteString(strings.Repeat("\x1b[5n\x1b[6n", 8) + "asked")
+	w.screen("asked")
+	start := time.Now()
+	err := s.Takeover(func(tty *os.File) error {
+		tty.SetReadDeadline(time.Now().Add(30 * w.slow))
+		b := make([]byte, 100)
+		if n, _ := tty.Read(b); n > 0 {
+			t.Errorf("keys that nobody typed: %q", b[:n])
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("taken over within %v", time.Since(start))
+	child.WriteString(strings.Repeat("\x1b[6n\x1b[5n", 8) + "again")
+	w.screen("again")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	own := reopen(t, tty)
+	if _, err := xterm.MakeRaw(int(own.Fd())); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(50 * w.slow)
+	silent(t, reopen(t, tty))
+}
+
+// TestReports: also those that come in parts are counted.
+func TestReports(t *testing.T) {
+	const said = "x\x1b[0n\x1b[3n\x1b[?0n\x1b[1;1R\x1b\x1b[0n\x1b[0"
+	for size := 1; size < len(said); size++ {
+		var r reports
+		for i := 0; i < len(said); i += size {
+			r.feed([]byte(said[i:min(i+size, len(said))]))
+		}
+		if r.n != 4 {
+			t.Errorf("%d bytes at a time: %d", size, r.n)
+		}
+	}
 }
 
 // What the person's shell prints next stands where the sandbox left off.

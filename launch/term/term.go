@@ -28,6 +28,7 @@ type Session struct {
 	// out pump, and by whoever holds it.
 	filter Filter
 	model  *model
+	said   reports // that went to the sandbox since settled; the in pump's
 
 	winch chan os.Signal
 	pumps sync.WaitGroup
@@ -72,7 +73,7 @@ func Open(path string, o Options) (*Session, error) {
 		return nil, fmt.Errorf("opening a pipe: %w", err)
 	}
 	s := &Session{tty: tty, ptmx: ptmx, child: child, output: output, path: path, winch: make(chan os.Signal, 1)}
-	s.in.src, s.in.dst = tty, ptmx
+	s.in.src, s.in.dst, s.in.filter = tty, ptmx, s.said.counted
 	s.out.src, s.out.dst, s.out.filter = r, tty, s.filter.Append
 	s.aside.src, s.aside.dst = ptmx, w
 	if o.First != nil {

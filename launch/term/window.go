@@ -1,6 +1,7 @@
 package term
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -79,6 +80,7 @@ func (w *Window) Show(ctx context.Context, far Far) (left bool, err error) {
 	winch := make(chan os.Signal, 1)
 	signal.Notify(winch, unix.SIGWINCH)
 	var going sync.WaitGroup
+	asked, said := 0, reports{}
 	going.Go(func() {
 		for range winch {
 			far.Resize(w.Size())
@@ -86,7 +88,7 @@ func (w *Window) Show(ctx context.Context, far Far) (left bool, err error) {
 	})
 	stop := make(chan struct{})
 	going.Go(func() {
-		if w.typing(far, stop) {
+		if w.typing(far, stop, &said) {
 			left = true
 			leave()
 		}
@@ -97,6 +99,7 @@ func (w *Window) Show(ctx context.Context, far Far) (left bool, err error) {
 			if !w.utf8 {
 				b = narrow(b)
 			}
+			asked += bytes.Count(b, statusQuestion)
 			if _, werr := w.tty.Write(b); werr != nil {
 				far.Close() // the window was closed
 			}
@@ -109,7 +112,8 @@ func (w *Window) Show(ctx context.Context, far Far) (left bool, err error) {
 	going.Wait()
 	w.tty.SetReadDeadline(time.Time{})
 	inOrder := errors.Is(err, io.EOF)
-	s := Session{tty: w.tty}
+	s := Session{tty: w.tty, said: said}
+	s.filter.status = asked
 	if !inOrder {
 		s.write(everything)
 	}
@@ -125,7 +129,7 @@ func (w *Window) Show(ctx context.Context, far Far) (left bool, err error) {
 
 // typing passes on what is typed, and tells whether the person wants to leave:
 // by the keys, or by closing the window.
-func (w *Window) typing(far Far, stop <-chan struct{}) bool {
+func (w *Window) typing(far Far, stop <-chan struct{}, said *reports) bool {
 	var keys leaver
 	buf := make([]byte, 4096)
 	for {
@@ -140,6 +144,7 @@ func (w *Window) typing(far Far, stop <-chan struct{}) bool {
 		default:
 		}
 		n, err := w.tty.Read(buf)
+		said.feed(buf[:n])
 		select {
 		case <-stop:
 			return false
