@@ -166,9 +166,9 @@ func writeMany(dir, amount string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	dir = filepath.Join(dir, "many")
-	defer os.RemoveAll(dir)
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	// They stay until the experiment is over: for each new file, ext4 passes over
+	// all that were deleted in the last minutes.
+	if dir, err = os.MkdirTemp(dir, "many-"); err != nil {
 		return 0, err
 	}
 	text := bytes.Repeat([]byte("0123456789abcde\n"), 256) // 4 KiB
