@@ -1,11 +1,13 @@
 package escalate
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	shellquote "github.com/kballard/go-shellquote"
@@ -214,6 +216,22 @@ func TestMarks(t *testing.T) {
 	os.WriteFile(script, nil, 0o644)
 	os.Symlink("/etc/shadow", filepath.Join(d.ws, "report.txt"))
 	os.Symlink(script, filepath.Join(d.dir, "leads-in"))
+	os.MkdirAll(filepath.Join(d.dir, "home/sub"), 0o755)
+	os.MkdirAll(filepath.Join(d.ws, "a/b/c"), 0o755)
+	for _, name := range []string{"home/id_key", "ws/id_key", "ws/a/x"} {
+		os.WriteFile(filepath.Join(d.dir, name), []byte(name), 0o644)
+	}
+	for from, to := range map[string]string{
+		"ws/docs": filepath.Join(d.dir, "home/sub"), "ws/deep": "a/b", "ws/new-key": filepath.Join(d.dir, "home/none"), "ws/loop": "loop", "away": "home/sub",
+	} {
+		if err := os.Symlink(to, filepath.Join(d.dir, from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// What a text says and the kernel does are not the same.
+	if b, err := os.ReadFile(d.ws + "/docs/../id_key"); string(b) != "home/id_key" {
+		t.Fatalf("the attack does not work: %q, %v", b, err)
+	}
 	m := Marker{Lookup: d.Lookup, Dir: d.ws, Banned: config.Banned}
 	for _, tt := range []struct {
 		argv []string
@@ -228,6 +246,14 @@ func TestMarks(t *testing.T) {
 		{[]string{"aws", filepath.Join(d.dir, "volume", "new")}, "1:writable"},
 		{[]string{"aws", "/workspace/x.sh", "/run/lazaret/certs"}, "1:inside 2:inside"},
 		{[]string{"aws", "/etc/passwd", "../outside"}, ""},
+		// As the kernel goes, not as the text reads.
+		{[]string{"aws", "docs/../id_key", "docs/../../bin/aws", "--key=docs/../id_key"}, "1:link 2:link 3:writable 3:link"},
+		{[]string{"aws", "deep/../../x", "deep/c/../../x.sh"}, "1:link 2:link"},
+		{[]string{"aws", "bin/../../home/id_key", "nothing/../../home/id_key", "."}, "1:writable 2:writable 3:writable"},
+		{[]string{"aws", filepath.Join(d.dir, "leads-in") + "/..", filepath.Join(d.dir, "away") + "/../ws/x.sh"}, "1:writable 2:writable"},
+		{[]string{"aws", "new-key", "loop", "/proc/self/cwd/x.sh", "/proc/thread-self/cwd/new"}, "1:link 2:writable 3:writable 4:writable"},
+		{[]string{"aws", "-odocs/../id_key", "@docs/../id_key", "/etc:docs/../id_key:ro", "f=<docs/../id_key;type=x"}, "1:writable 1:link 2:link 3:link 4:writable 4:link"},
+		{[]string{"aws", strings.Repeat("a,", 100) + "report.txt"}, "1:writable"},
 		{[]string{"aws", "a\u202eb", "a\u200b", "x\x1b[2K", "a\nb", "caf\u00e9", "\u00a0\u00a0"}, "1:hidden 2:hidden 3:hidden 4:hidden 6:hidden"},
 		{[]string{"aws", "p\u0430ypal", "\u0434\u0430", "a\u2215b", "\uff41"}, "1:alike 3:alike 4:alike"},
 		{[]string{"bash", "x.sh"}, "1:writable 0:runs"},
@@ -246,6 +272,17 @@ func TestMarks(t *testing.T) {
 	many := m.Marks(append([]string{"ls"}, slices.Repeat([]string{"x.sh"}, 30000)...))
 	if n := len(many); n != argsLook || many[n-1].Arg != argsLook || !strings.Contains(many[n-1].Text, "all that follow") {
 		t.Errorf("%d marks, the last %+v", n, many[n-1])
+	}
+	// Nor does looking take longer than that, whatever the links are.
+	at := d.ws
+	for i := range 30 {
+		os.Symlink(strings.Repeat("./bin/../", 400), filepath.Join(d.ws, fmt.Sprint("l", i)))
+		at += fmt.Sprint("/l", i)
+	}
+	start := time.Now()
+	slow := m.Marks(append([]string{"ls"}, slices.Repeat([]string{at}, argsLook-1)...))
+	if n := len(slow); n != argsLook-1 || !strings.Contains(slow[n-1].Text, "too much to look at") || time.Since(start) > 20*time.Second {
+		t.Errorf("%d marks after %v, the last %+v", n, time.Since(start), slow[n-1])
 	}
 	all := m.all(wire.Request{Command: "ls \u202e", Justification: "please\nx\u200b", Stdin: []byte("a\x1b[2K\n")}, []string{"ls"})
 	var got []int

@@ -3,7 +3,6 @@ package escalate
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,47 +94,19 @@ func (l Lookup) place(path string) (Place, bool) {
 	return Place{}, false
 }
 
-// linksMax is how many symlinks a path may hold: the kernel's own limit.
-const linksMax = 40
-
 // real follows every symlink of an absolute path that exists, and refuses a
 // path of which any part lies in the sandbox's reach: whoever can write there
 // decides where it leads.
 func (l Lookup) real(path string) (string, error) {
-	real, rest, links := "/", strings.Split(path, "/"), 0
-	for len(rest) > 0 {
-		name := rest[0]
-		rest = rest[1:]
-		switch name {
-		case "", ".":
-			continue
-		case "..":
-			real = filepath.Dir(real)
-			continue
+	w := newWay("/", path)
+	for len(w.rest) > 0 {
+		s, err := w.next()
+		if p, in := l.place(s.entry); in {
+			return "", fmt.Errorf("%s lies in %s, which the sandbox can write to", s.entry, p.What)
 		}
-		next := filepath.Join(real, name)
-		if p, in := l.place(next); in {
-			return "", fmt.Errorf("%s lies in %s, which the sandbox can write to", next, p.What)
-		}
-		fi, err := os.Lstat(next)
 		if err != nil {
 			return "", err
 		}
-		if fi.Mode().Type() != fs.ModeSymlink {
-			real = next
-			continue
-		}
-		if links++; links > linksMax {
-			return "", fmt.Errorf("%s: %w", path, unix.ELOOP)
-		}
-		to, err := os.Readlink(next)
-		if err != nil {
-			return "", err
-		}
-		if filepath.IsAbs(to) {
-			real = "/"
-		}
-		rest = append(strings.Split(to, "/"), rest...)
 	}
-	return real, nil
+	return w.at, nil
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -13,19 +14,19 @@ import (
 // Marker finds what a person should see about a request before approving it.
 type Marker struct {
 	Lookup Lookup
-	Dir    string // where the command would run
+	Dir    string // where the command would run; "": only absolute paths are looked at
 	Banned func(argv []string) (reason string, banned bool)
 }
 
 // Marks marks the arguments of a vector.
 func (m Marker) Marks(argv []string) (out []Mark) {
-	looked := 0
+	looked, left := 0, filesLook
 	for i, a := range argv {
 		out = append(out, textMarks(i, a)...)
 		switch looked++; {
 		case i == 0:
 		case looked <= argsLook:
-			out = append(out, m.pathMarks(i, a)...)
+			out = append(out, m.pathMarks(i, a, &left)...)
 		case looked == argsLook+1:
 			out = append(out, Mark{i, MarkWritable, "may lie in what the sandbox can change, like all that follow: there are too many to look at"})
 		}
@@ -48,6 +49,10 @@ func (m Marker) Marks(argv []string) (out []Mark) {
 // argsLook is how many arguments are looked for on the disk: a request has room
 // for tens of thousands.
 const argsLook = 300
+
+// filesLook is how many names are looked up for one request: a path has room
+// for thousands of them, and each may be a symlink to thousands more.
+const filesLook = 20_000
 
 // textMarks marks what does not show, or shows as something else.
 func textMarks(arg int, s string) (out []Mark) {
@@ -89,22 +94,30 @@ func alike(s string) (found rune, mixed bool) {
 }
 
 // pathMarks marks an argument that names something that the sandbox can change.
-func (m Marker) pathMarks(arg int, a string) (out []Mark) {
+func (m Marker) pathMarks(arg int, a string, left *int) (out []Mark) {
 	seen := map[MarkKind]bool{}
-	for _, p := range paths(a) {
-		mark, ok := m.pathMark(p)
+	list, more := paths(a)
+	for _, p := range list {
+		mark, ok := m.pathMark(p, left)
 		if ok && !seen[mark.Kind] {
 			seen[mark.Kind] = true
 			mark.Arg = arg
 			out = append(out, mark)
 		}
 	}
+	if more && !seen[MarkWritable] {
+		out = append(out, Mark{arg, MarkWritable, "may name what the sandbox can change: it has too many parts to look at"})
+	}
 	return out
 }
 
-// paths are the parts of an argument that a program may take for a path.
-func paths(a string) []string {
-	list := []string{a}
+// partsLook is how many parts of an argument are looked for on the disk.
+const partsLook = 64
+
+// paths are the parts of an argument that a program may take for a path; more
+// tells that there are others.
+func paths(a string) (list []string, more bool) {
+	list = []string{a}
 	if _, v, ok := strings.Cut(a, "="); ok {
 		list = append(list, v)
 	}
@@ -113,17 +126,21 @@ func paths(a string) []string {
 	}
 	// Mounts, lists, maps.
 	list = append(list, strings.FieldsFunc(a, func(r rune) bool { return strings.ContainsRune("=:,;", r) })...)
+	if more = len(list) > partsLook; more {
+		list = list[:partsLook]
+	}
 	for i, v := range list {
-		for _, prefix := range []string{"file://", "fileb://", "@"} {
+		for _, prefix := range []string{"file://", "fileb://", "@", "<"} {
 			v = strings.TrimPrefix(v, prefix)
 		}
 		list[i] = v
 	}
-	return list[:min(len(list), 64)]
+	return list, more
 }
 
-func (m Marker) pathMark(p string) (Mark, bool) {
-	if p == "" || strings.ContainsRune(p, 0) || len(p) > 4096 {
+// pathMark marks a path. left is how many names may still be looked up.
+func (m Marker) pathMark(p string, left *int) (Mark, bool) {
+	if p == "" || strings.ContainsRune(p, 0) || len(p) > 4096 || m.Dir == "" && !filepath.IsAbs(p) {
 		return Mark{}, false
 	}
 	if p == "/workspace" || strings.HasPrefix(p, "/workspace/") || strings.HasPrefix(p, "/run/lazaret/") {
@@ -131,27 +148,69 @@ func (m Marker) pathMark(p string) (Mark, bool) {
 			return Mark{Kind: MarkInside, Text: "is a path of the sandbox's; on the host there is none"}, true
 		}
 	}
-	path := p
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(m.Dir, p)
+	t := m.lead(p, left)
+	if !t.any() && slices.Contains(strings.Split(p, "/"), "..") {
+		// Some programs take .. out of the text before they open anything.
+		t = m.lead(filepath.Clean(p), left)
 	}
-	path = filepath.Clean(path)
-	_, err := os.Lstat(path)
-	if err != nil && !strings.Contains(p, "/") {
-		return Mark{}, false // a word, not a path
+	switch {
+	case t.word:
+		return Mark{}, false
+	case t.unknown:
+		return Mark{Kind: MarkWritable, Text: "may lie in what the sandbox can change: there is too much to look at"}, true
+	case t.turned || t.linked && t.in == "":
+		return Mark{Kind: MarkLink, Text: fmt.Sprintf("leads from %s, which the sandbox can write to, to %s", t.from, t.end)}, true
+	case t.in != "":
+		return Mark{Kind: MarkWritable, Text: fmt.Sprintf("lies in %s: the sandbox can change it, also after your yes", t.in)}, true
+	case t.from != "":
+		return Mark{Kind: MarkWritable, Text: fmt.Sprintf("leads through %s: the sandbox can change where to, also after your yes", t.from)}, true
 	}
-	place, within := m.Lookup.place(path)
-	real, rerr := filepath.EvalSymlinks(path)
-	if within && rerr == nil {
-		if _, still := m.Lookup.place(real); !still {
-			return Mark{Kind: MarkLink, Text: fmt.Sprintf("leads from %s, which the sandbox can write to, to %s", place.What, real)}, true
+	return Mark{}, false
+}
+
+// trail is what a path came by.
+type trail struct {
+	end     string // where it leads
+	in      string // the place of the sandbox's that this lies in
+	from    string // the first that it came through
+	linked  bool   // by a symlink there
+	turned  bool   // and then up again
+	word    bool   // there is no such file, nor need a path be meant
+	unknown bool   // there was too much to look at
+}
+
+func (t trail) any() bool { return t.from != "" || t.in != "" || t.unknown }
+
+// lead follows a path to where it leads, or would if it were there.
+func (m Marker) lead(p string, left *int) (t trail) {
+	w := newWay(m.Dir, p)
+	if filepath.IsAbs(p) {
+		w.at = "/"
+	}
+	w.cwd = m.Dir
+	for len(w.rest) > 0 {
+		if *left--; *left < 0 {
+			t.unknown = true
+			return t
+		}
+		s, err := w.next()
+		// The sandbox does not replace a place itself, only what is in it.
+		if place, in := m.Lookup.place(s.entry); in && s.entry != place.Path {
+			if t.from == "" {
+				t.from = place.What
+			}
+			t.linked = t.linked || s.link
+		}
+		t.turned = t.turned || t.linked && s.up
+		if err != nil {
+			t.word = w.links == 0 && !strings.Contains(p, "/")
+			w.at = filepath.Join(s.entry, filepath.Join(w.rest...))
+			break
 		}
 	}
-	if !within && rerr == nil {
-		place, within = m.Lookup.place(real)
+	t.end = w.at
+	if place, in := m.Lookup.place(t.end); in {
+		t.in = place.What
 	}
-	if !within {
-		return Mark{}, false
-	}
-	return Mark{Kind: MarkWritable, Text: fmt.Sprintf("lies in %s: the sandbox can change it, also after your yes", place.What)}, true
+	return t
 }

@@ -1,0 +1,75 @@
+package escalate
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// linksMax is how many symlinks a path may hold: the kernel's own limit.
+const linksMax = 40
+
+// way goes along a path as the kernel does, one name at a time: what .. means is
+// decided by where the symlinks before it led, and not by the path's text.
+type way struct {
+	at    string   // where it is, without symlinks
+	rest  []string // the names to come
+	own   int      // how many of rest, from its end, are no symlink's
+	links int      // symlinks that were followed
+	cwd   string   // what /proc/self/cwd will be for the command; "": as it is here
+}
+
+func newWay(from, path string) *way {
+	names := strings.Split(path, "/")
+	return &way{at: from, rest: names, own: len(names)}
+}
+
+// step is what a way met.
+type step struct {
+	entry string // the file that was looked up; "" where the name was no file's
+	up    bool   // the path itself says ".."
+	link  bool   // entry is a symlink, which was followed
+}
+
+// next goes on by one name.
+func (w *way) next() (s step, err error) {
+	name, own := w.rest[0], len(w.rest) <= w.own
+	w.rest = w.rest[1:]
+	w.own = min(w.own, len(w.rest))
+	switch name {
+	case "", ".":
+		return s, nil
+	case "..":
+		w.at, s.up = filepath.Dir(w.at), own
+		return s, nil
+	}
+	s.entry = filepath.Join(w.at, name)
+	fi, err := os.Lstat(s.entry)
+	if err != nil {
+		return s, err
+	}
+	if fi.Mode().Type() != fs.ModeSymlink {
+		w.at = s.entry
+		return s, nil
+	}
+	s.link = true
+	if w.links++; w.links > linksMax {
+		return s, fmt.Errorf("%s: %w", s.entry, unix.ELOOP)
+	}
+	to, err := os.Readlink(s.entry)
+	if err != nil {
+		return s, err
+	}
+	if w.cwd != "" && filepath.Base(s.entry) == "cwd" && strings.HasPrefix(s.entry, fmt.Sprintf("/proc/%d/", os.Getpid())) {
+		to = w.cwd
+	}
+	if filepath.IsAbs(to) {
+		w.at = "/"
+	}
+	w.rest = append(strings.Split(to, "/"), w.rest...)
+	return s, nil
+}
