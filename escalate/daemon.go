@@ -40,12 +40,13 @@ type Door struct {
 	Read     time.Duration // for the request
 	Write    time.Duration // for the response
 	Commands int           // commands that run at the same time
+	Turn     time.Duration // from a person's yes to a place among those
 }
 
 // DefaultDoor lets a busy sandbox work, and a hostile one cost little.
 var DefaultDoor = Door{
 	Open: 32, Rate: 50, Burst: 100, Commands: 4,
-	Greet: 5 * time.Second, Read: 15 * time.Second, Write: 60 * time.Second,
+	Greet: 5 * time.Second, Read: 15 * time.Second, Write: 60 * time.Second, Turn: time.Minute,
 }
 
 // DefaultCommandTime is how long a command may take.
@@ -162,31 +163,6 @@ func (d *Daemon) Close() {
 	d.conns.Wait()
 }
 
-// turn is one of the commands that may run at a time. It is held until the
-// sandbox has taken what the command printed, which is in memory as long.
-type turn struct {
-	of   chan struct{}
-	held bool
-}
-
-// take waits for a free one.
-func (t *turn) take(ctx context.Context) error {
-	select {
-	case t.of <- struct{}{}:
-		t.held = true
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func (t *turn) leave() {
-	if t.held {
-		<-t.of
-		t.held = false
-	}
-}
-
 // answer decides about a request and performs it, with t. ctx ends when whoever
 // asked is gone.
 func (d *Daemon) answer(ctx context.Context, t *turn, r wire.Request) wire.Response {
@@ -213,7 +189,7 @@ func (d *Daemon) ask(ctx context.Context, t *turn, r wire.Request, c Decision) w
 	now := d.Now()
 	a := Ask{
 		ID: r.RequestID, Profile: d.Profile, Run: d.Run, Raw: r.Command, Argv: c.Argv, Reason: r.Justification,
-		Program: c.Program, Trouble: c.Trouble, Dir: d.Dir, Env: d.Env, Why: c.Why,
+		Program: c.Program, Trouble: c.Trouble, Dir: d.Dir, DirIn: d.dirIn(), Env: d.Env, Why: c.Why,
 		Marks: d.marker.all(r, c.Argv), Received: now, Deadline: now.Add(d.Timeout),
 	}
 	a.setStdin(r.Stdin)
@@ -234,23 +210,13 @@ func (d *Daemon) ask(ctx context.Context, t *turn, r wire.Request, c Decision) w
 	case v.Kind != Approve:
 		no.reason = "by the person at the host"
 	default:
-		yes := decided{status: wire.Approved, argv: c.Argv, program: v.Program, by: v.By}
+		yes := decided{status: wire.Approved, argv: c.Argv, program: v.Program, marks: v.Marks, by: v.By}
 		if v.Argv != nil && wire.Quote(v.Argv) != wire.Quote(c.Argv) {
 			yes.status, yes.argv = wire.Edited, v.Argv
 		}
 		return d.perform(ctx, t, r, yes)
 	}
 	return d.deny(r, no)
-}
-
-// decided is what has become of a request.
-type decided struct {
-	status  string
-	argv    []string
-	program string
-	by      string
-	reason  string
-	auto    bool
 }
 
 // refuse denies without a question.
@@ -263,40 +229,8 @@ func (d *Daemon) deny(r wire.Request, c decided) wire.Response {
 	return wire.Response{RequestID: r.RequestID, Status: c.status, Error: c.reason}
 }
 
-// perform runs what was allowed.
-func (d *Daemon) perform(ctx context.Context, t *turn, r wire.Request, c decided) wire.Response {
-	if err := t.take(ctx); err != nil {
-		c.status, c.reason = wire.NoChannel, err.Error()
-		return d.deny(r, c)
-	}
-	dir := d.Dir
-	if c.auto {
-		// A program that looks for its configuration where it runs must find
-		// none of the sandbox's.
-		dir = d.Empty
-	}
-	entry := Entry{Kind: "decided", Request: r, Argv: c.argv, Program: c.program, Status: c.status, By: c.by, Dir: dir, Auto: c.auto}
-	if err := d.log(entry); err != nil {
-		return wire.Response{RequestID: r.RequestID, Status: wire.Denied, Error: "the host cannot write its audit log"}
-	}
-	start := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, d.CommandTime, fmt.Errorf("stopped after %s, the most a command may take", d.CommandTime))
-	defer cancel()
-	res := d.Runners.run(ctx, job{Path: c.program, Argv: c.argv, Env: d.Env, Dir: dir, Keep: !c.auto}, r.Stdin, d.MaxOutput)
-	status := res.Status
-	if status < 0 {
-		status = 127 // as a shell has it
-	}
-	resp := wire.Response{RequestID: r.RequestID, Approved: true, Status: c.status, ExitCode: &status, Truncated: res.Truncated}
-	if c.status == wire.Edited {
-		resp.Command = wire.Quote(c.argv)
-	}
-	resp.SetOutput(res.Stdout, res.Stderr)
-	entry.Kind, entry.ExitCode, entry.Duration = "ended", status, time.Since(start)
-	if res.Err != nil {
-		resp.Error = res.Err.Error()
-		entry.Reason = resp.Error
-	}
-	d.log(entry)
-	return resp
+// dirIn is what the sandbox can write to that approved commands run in.
+func (d *Daemon) dirIn() string {
+	place, _ := d.Lookup.place(d.Dir)
+	return place.What
 }

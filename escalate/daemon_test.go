@@ -39,7 +39,7 @@ func TestOutcomes(t *testing.T) {
 	})
 	t.Run("approved", func(t *testing.T) {
 		h := newHost(t, nil)
-		h.answering(t, func(a Ask) Verdict { return Verdict{Kind: Approve, Program: a.Program, By: "test"} })
+		h.answering(t, func(a Ask) Verdict { return seen(a) })
 		r := h.ask(t, "sh", "-c", "pwd; echo oops >&2; exit 7")
 		if r.Status != wire.Approved || *r.ExitCode != 7 || r.Stdout != h.ws+"\n" || r.Stderr != "oops\n" {
 			t.Errorf("%+v", r)

@@ -77,6 +77,15 @@ func Decide(p Policy, l Lookup, raw string, stdin bool) Decision {
 			return d
 		}
 	}
+	// Nor on what the sandbox can lead elsewhere, though the entry names it. Other
+	// names than absolute ones are looked up in an empty directory.
+	m, left := Marker{Lookup: l}, filesLook
+	for i, a := range argv {
+		if marks := m.pathMarks(i, a, &left); i > 0 && len(marks) > 0 {
+			d.Auto, d.Why = false, fmt.Sprintf("argument %d %s", i, marks[0].Text)
+			return d
+		}
+	}
 	return d
 }
 
@@ -94,13 +103,20 @@ func (p Policy) match(argv []string) (entry []string, why string) {
 			continue
 		}
 		// What was added could name any file to read, or an address to send to.
-		if i := slices.IndexFunc(argv[len(e):], func(a string) bool { return strings.Contains(a, "/") }); i >= 0 {
+		if slices.ContainsFunc(argv[len(e):], namesPlace) {
 			why = fmt.Sprintf("auto_approve has %q, but not with a path or an address after it", shellquote.Join(e...))
 			continue
 		}
 		return e, ""
 	}
 	return nil, why
+}
+
+// namesPlace tells whether an argument can name what is not in the directory
+// where the command runs.
+func namesPlace(a string) bool {
+	list, _ := paths(a)
+	return strings.Contains(a, "/") || slices.Contains(list, "..")
 }
 
 // isSelf tells whether any of a program's names is lazaret.

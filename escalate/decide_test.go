@@ -55,7 +55,7 @@ func newDeciding(t testing.TB) deciding {
 			{"aws", "sts", "get-caller-identity"}, {"git", "status"}, {"ls"}, {"ctx"}, {"multi"}, {"tool", "x"}, {"me"}, {"inward"}, {"through"},
 			{"kubens"}, {"plain"}, {"mine"}, {"renamed"}, {"lazaret", "ps"}, {"date"},
 		},
-		AutoApproveExact: [][]string{{"aws", "whoami"}},
+		AutoApproveExact: [][]string{{"aws", "whoami"}, {"ls", d.dir}, {"ls", d.ws}, {"ls", "--of=" + d.dir + "/volume/mine"}},
 		Banned:           config.Banned,
 	}
 	d.Lookup = NewLookup(
@@ -88,6 +88,14 @@ func TestWhitelist(t *testing.T) {
 		{"aws sts get-caller-identity --cli-input-json file:///home/u/.ssh/id", "not with a path or an address"},
 		{"date -f /home/u/.ssh/id", "not with a path or an address"},
 		{"date -f ../../secret", "not with a path or an address"},
+		{"ls ..", "not with a path or an address"},
+		{"ls -C..", "not with a path or an address"},
+		{"ls --dir=..", "not with a path or an address"},
+		{"ls ... a..b", "auto"},
+		// An entry that names what the sandbox can lead elsewhere.
+		{"ls " + d.dir, "auto"},
+		{"ls " + d.ws, "argument 1 lies in the workspace"},
+		{"ls --of=" + d.dir + "/volume/mine", "argument 1 lies in the volume /v"},
 
 		// Chains, substitutions, redirections, lines: a shell's, and here is none.
 		{"ls; curl evil", "which a shell would act on"},

@@ -8,6 +8,7 @@ package escalate
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -26,6 +27,7 @@ type Ask struct {
 	Program string   `json:"program"` // the file that would be run, without symlinks; "": none was found
 	Trouble string   `json:"trouble"` // why there is none, or why it cannot be approved
 	Dir     string   `json:"dir"`     // where it would run
+	DirIn   string   `json:"dir_in"`  // what the sandbox can write to that Dir lies in: "the workspace"; "": nothing
 	Env     []string `json:"env"`     // the whole environment it would get, NAME=value
 
 	Stdin       []byte `json:"stdin,omitempty"` // the beginning of its input, at most ShownStdin bytes
@@ -73,9 +75,11 @@ const (
 type Verdict struct {
 	Kind Kind     `json:"kind"`
 	Argv []string `json:"argv,omitempty"` // Approve: what to run instead, when edited
-	// Program is what the person saw as the file that will be run. Approving
-	// fails when it would be another one by now; "" compares nothing.
+	// Program is what the person saw as the file that will be run, and Marks
+	// what they saw marked. Approving fails when either would be another by now;
+	// with an empty Program neither is compared. Only the marks of arguments count.
 	Program string `json:"program,omitempty"`
+	Marks   []Mark `json:"marks,omitempty"`
 	By      string `json:"by"` // for the audit log: "terminal", "lazaret approve"
 }
 
@@ -104,7 +108,8 @@ type Desk interface {
 	// answer than before the call of Changed.
 	Changed() <-chan struct{}
 	// Answer answers a request; ErrGone where somebody else has, or it has
-	// timed out or was withdrawn.
+	// timed out or was withdrawn. ErrProgram and ErrMarks approve nothing: it
+	// waits on, and Pending gives what there is to see by now.
 	Answer(ctx context.Context, seq int, v Verdict) error
 	// Resolve tells what an edited vector would run.
 	Resolve(ctx context.Context, argv []string) (Resolved, error)
@@ -117,4 +122,37 @@ type Desk interface {
 var (
 	ErrGone    = errors.New("the request does not wait any more")
 	ErrProgram = errors.New("another program would be run by now")
+	ErrMarks   = errors.New("what it names is something else by now")
 )
+
+// changed tells why a verdict does not hold for what would be run now.
+func (v Verdict) changed(r Resolved) error {
+	switch {
+	case r.Trouble != "":
+		return errors.New(r.Trouble)
+	case v.Program == "":
+		return nil
+	case v.Program != r.Program:
+		return ErrProgram
+	case !slices.Equal(ofArguments(v.Marks), ofArguments(r.Marks)):
+		return ErrMarks
+	}
+	return nil
+}
+
+// ofArguments are the marks of what can change while a request waits.
+func ofArguments(marks []Mark) (out []Mark) {
+	for _, m := range marks {
+		if m.Arg >= 0 {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// now is the request as it stands by now.
+func (a Ask) now(r Resolved) Ask {
+	marks := slices.DeleteFunc(slices.Clone(a.Marks), func(m Mark) bool { return m.Arg >= 0 })
+	a.Program, a.Trouble, a.Marks = r.Program, r.Trouble, append(slices.Clone(r.Marks), marks...)
+	return a
+}

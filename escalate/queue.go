@@ -177,13 +177,13 @@ func (q *Queue) Answer(_ context.Context, seq int, v Verdict) error {
 		}
 		// Outside the lock: it looks at the disk.
 		r := q.resolve(argv)
-		switch {
-		case r.Trouble != "":
-			return errors.New(r.Trouble)
-		case v.Program != "" && v.Program != r.Program:
-			return ErrProgram
+		if err := v.changed(r); err != nil {
+			if v.Argv == nil {
+				q.renew(seq, r)
+			}
+			return err
 		}
-		v.Program = r.Program
+		v.Program, v.Marks = r.Program, r.Marks
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -196,6 +196,18 @@ func (q *Queue) Answer(_ context.Context, seq int, v Verdict) error {
 		}
 	}
 	return ErrGone
+}
+
+// renew has a request that waits show what it would run by now.
+func (q *Queue) renew(seq int, r Resolved) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, w := range q.waiting {
+		if w.ask.Seq == seq {
+			w.ask = w.ask.now(r)
+			q.change()
+		}
+	}
 }
 
 func (q *Queue) find(seq int) (Ask, error) {

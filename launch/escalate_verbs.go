@@ -34,6 +34,7 @@ type deskReply struct {
 	Err      string             `json:"err,omitempty"`
 	Gone     bool               `json:"gone,omitempty"`    // escalate.ErrGone
 	Changed  bool               `json:"changed,omitempty"` // escalate.ErrProgram
+	Marked   bool               `json:"marked,omitempty"`  // escalate.ErrMarks
 	Asks     []escalate.Ask     `json:"asks,omitempty"`
 	Resolved *escalate.Resolved `json:"resolved,omitempty"`
 }
@@ -49,7 +50,8 @@ func (s *escalation) verbs(c *control) {
 				r, err = do(ctx, args)
 			}
 			if err != nil {
-				r.Err, r.Gone, r.Changed = err.Error(), errors.Is(err, escalate.ErrGone), errors.Is(err, escalate.ErrProgram)
+				r.Err, r.Gone = err.Error(), errors.Is(err, escalate.ErrGone)
+				r.Changed, r.Marked = errors.Is(err, escalate.ErrProgram), errors.Is(err, escalate.ErrMarks)
 			}
 			json.NewEncoder(conn).Encode(r)
 		})
@@ -132,6 +134,8 @@ func (f Far) ask(ctx context.Context, verb string, args any) (r deskReply, err e
 		return r, escalate.ErrGone
 	case r.Changed:
 		return r, escalate.ErrProgram
+	case r.Marked:
+		return r, escalate.ErrMarks
 	case r.Err != "":
 		return r, errors.New(r.Err)
 	}

@@ -3,6 +3,7 @@ package prompt
 import (
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"lazaret/escalate"
@@ -77,13 +78,22 @@ func request(a escalate.Ask, edited bool, w int, sym symbols) (lines []line, nee
 	}
 	p.gap()
 	p.field("runs", cells(or(a.Program, "nothing"), bold))
-	p.field("in", cells(a.Dir, plain))
+	p.field("in", join2(cells(a.Dir, plain), say(dim, written(a))))
 	p.input(a)
 	need = len(p.lines)
 	if len(a.Env) > 0 {
 		p.field("with", join(a.Env))
 	}
 	return p.lines, need
+}
+
+// written tells where an argument without a mark is looked up, if it is the name
+// of a file: in a directory of the sandbox's, it can be that at any time.
+func written(a escalate.Ask) string {
+	if a.DirIn == "" || !slices.ContainsFunc(a.Argv[min(1, len(a.Argv)):], func(arg string) bool { return !strings.HasPrefix(arg, "/") }) {
+		return ""
+	}
+	return ", where the sandbox can make any word above a file or link of its own"
 }
 
 func or(s, other string) string {

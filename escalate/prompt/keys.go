@@ -82,15 +82,21 @@ func (m model) pressEditing(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 			return m.show(m.ask), nil
 		}
 		m = m.show(m.ask)
-		m.own, m.resolved, m.asked = argv, escalate.Resolved{}, true
-		m = m.layout()
-		return m, func() tea.Msg {
-			r, err := m.desk.Resolve(m.ctx, argv)
-			return resolvedMsg{argv, r, err}
-		}
+		m.own = argv
+		return m.resolve()
 	}
 	m.editor = m.editor.press(k)
 	return m, nil
+}
+
+// resolve asks what an edited command would run.
+func (m model) resolve() (model, tea.Cmd) {
+	m.resolved, m.asked = escalate.Resolved{}, true
+	argv := m.own
+	return m.layout(), func() tea.Msg {
+		r, err := m.desk.Resolve(m.ctx, argv)
+		return resolvedMsg{argv, r, err}
+	}
 }
 
 // told1 takes what an edited command would run.
@@ -122,7 +128,7 @@ func (m model) act() (tea.Model, tea.Cmd) {
 		if m.obstacle() != "" {
 			return m, nil
 		}
-		return m.answer(escalate.Verdict{Kind: escalate.Approve, Argv: m.own, Program: m.subject().Program})
+		return m.answer(escalate.Verdict{Kind: escalate.Approve, Argv: m.own, Program: m.subject().Program, Marks: m.subject().Marks})
 	case "d", "esc", "ctrl+c":
 		return m.answer(escalate.Verdict{Kind: escalate.Deny})
 	case "e":

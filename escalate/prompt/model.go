@@ -165,8 +165,8 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 		return m, m.look()
 	case answeredMsg:
-		m = m.answered(msg)
-		return m, m.look()
+		m, again := m.answered(msg)
+		return m, tea.Batch(m.look(), again)
 	case resolvedMsg:
 		m = m.told1(msg)
 	case abortedMsg, boxMsg:
@@ -201,8 +201,8 @@ func (m model) pending(asks []escalate.Ask) model {
 		return m
 	}
 	waits := func(a escalate.Ask) bool { return a.Seq == m.ask.Seq }
-	if m.ask.Seq != 0 && slices.ContainsFunc(asks, waits) {
-		return m
+	if i := slices.IndexFunc(asks, waits); m.ask.Seq != 0 && i >= 0 {
+		return m.renewed(asks[i])
 	}
 	if m.ask.Seq != 0 && m.sent != m.ask.Seq {
 		m.note = "The request before was withdrawn, timed out, or was answered elsewhere."
@@ -217,6 +217,23 @@ func (m model) pending(asks []escalate.Ask) model {
 		return m
 	}
 	return m.show(asks[i])
+}
+
+// renewed shows a request anew where it would do something else by now.
+func (m model) renewed(a escalate.Ask) model {
+	old := m.ask
+	if a.Program == old.Program && a.Trouble == old.Trouble && slices.Equal(a.Marks, old.Marks) {
+		return m
+	}
+	if m.stage != asking || m.own != nil {
+		m.ask = a // what is shown is another command
+		return m
+	}
+	m = m.show(a)
+	if m.note == "" {
+		m.note = "What it names has changed since it was shown: look at it again."
+	}
+	return m
 }
 
 // show shows a request, as if nothing had been seen or pressed before.
@@ -295,15 +312,19 @@ func (m model) answer(v escalate.Verdict) (tea.Model, tea.Cmd) {
 	return m, func() tea.Msg { return answeredMsg{seq, m.desk.Answer(m.ctx, seq, v)} }
 }
 
-func (m model) answered(msg answeredMsg) model {
+func (m model) answered(msg answeredMsg) (model, tea.Cmd) {
 	if msg.err == nil {
-		return m
+		return m, nil
 	}
 	m.sent = 0
 	if errors.Is(msg.err, escalate.ErrGone) {
-		return m
+		return m, nil
 	}
 	m = m.touched()
 	m.note = "It was not run: " + msg.err.Error()
-	return m
+	changed := errors.Is(msg.err, escalate.ErrProgram) || errors.Is(msg.err, escalate.ErrMarks)
+	if m.own != nil && changed && msg.seq == m.ask.Seq {
+		return m.resolve()
+	}
+	return m, nil
 }

@@ -19,11 +19,14 @@ import (
 
 // desk is a Desk that keeps what it is told.
 type desk struct {
-	asks    []escalate.Ask
-	said    []string
-	answer  error
-	aborted bool
-	ch      chan struct{}
+	asks   []escalate.Ask
+	said   []string
+	marks  []escalate.Mark // of the latest answer
+	answer error
+	// resolved are marks of what was edited.
+	resolved []escalate.Mark
+	aborted  bool
+	ch       chan struct{}
 }
 
 func (d *desk) Pending(context.Context) ([]escalate.Ask, error) { return slices.Clone(d.asks), nil }
@@ -32,6 +35,7 @@ func (d *desk) Answer(_ context.Context, seq int, v escalate.Verdict) error {
 	if d.answer != nil {
 		return d.answer
 	}
+	d.marks = v.Marks
 	d.said = append(d.said, fmt.Sprintf("%d kind=%d argv=%q program=%s by=%s", seq, v.Kind, v.Argv, v.Program, v.By))
 	d.asks = slices.DeleteFunc(d.asks, func(a escalate.Ask) bool { return a.Seq == seq })
 	return nil
@@ -40,7 +44,7 @@ func (d *desk) Resolve(_ context.Context, argv []string) (escalate.Resolved, err
 	if argv[0] == "nothing" {
 		return escalate.Resolved{Trouble: "no such program"}, nil
 	}
-	return escalate.Resolved{Program: "/usr/bin/" + argv[0]}, nil
+	return escalate.Resolved{Program: "/usr/bin/" + argv[0], Marks: d.resolved}, nil
 }
 func (d *desk) Abort(context.Context) error { d.aborted = true; d.asks = nil; return nil }
 
@@ -337,6 +341,51 @@ func TestWithdrawnAndChanged(t *testing.T) {
 	p.send(asksMsg{err: errors.New("gone")})
 	if !p.quit {
 		t.Error("the prompt stays without a desk")
+	}
+}
+
+// What has changed since it was shown is shown, and answered, anew.
+func TestChangedIsShownAnew(t *testing.T) {
+	p := sit(t, 80, 30, ask(1, "cat", "notes"))
+	p.wait(quietFor)
+	p.desk.answer = escalate.ErrMarks
+	link := escalate.Mark{Arg: 1, Kind: escalate.MarkLink, Text: "leads elsewhere"}
+	p.desk.asks[0].Marks = []escalate.Mark{link}
+	p.press(letters("a")...)
+	p.shows("It was not run: what it names is something else by now")
+	p.shows("leads elsewhere")
+	p.desk.answer = nil
+	p.press(letters("a")...)
+	p.said() // too soon after what it shows now
+	p.wait(quietFor)
+	p.press(letters("a")...)
+	p.said(`1 kind=1 argv=[] program=/usr/bin/cat by=terminal`)
+	if !slices.Equal(p.desk.marks, []escalate.Mark{link}) {
+		t.Errorf("what was seen is passed on as %+v", p.desk.marks)
+	}
+	// An edited one is looked up again.
+	p = sit(t, 80, 30, ask(1, "cat", "notes"))
+	p.wait(quietFor)
+	p.press(letters("e")...)
+	p.press(letters("x")...)
+	p.press(code(tea.KeyEnter))
+	p.wait(quietFor)
+	p.desk.answer, p.desk.resolved = escalate.ErrMarks, []escalate.Mark{link}
+	p.press(letters("a")...)
+	p.shows("It was not run: what it names is something else by now")
+	p.shows("leads elsewhere")
+}
+
+// Where words are looked up that the sandbox can make files is said once, and
+// not where there are none.
+func TestDirectoryOfTheSandbox(t *testing.T) {
+	for argv, want := range map[string]int{"cat notes": 1, "cat notes more": 1, "id": 0, "cat /etc/hosts": 0} {
+		a := ask(1, strings.Fields(argv)...)
+		a.DirIn = "the workspace"
+		p := sit(t, 80, 30, a)
+		if n := strings.Count(p.screen(), "the sandbox can make any word above"); n != want {
+			t.Errorf("%s: said %d times", argv, n)
+		}
 	}
 }
 

@@ -1,0 +1,220 @@
+package escalate
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"lazaret/escalate/wire"
+)
+
+// seen is a yes to what a request showed.
+func seen(a Ask) Verdict {
+	return Verdict{Kind: Approve, Program: a.Program, Marks: a.Marks, By: "test"}
+}
+
+// busy is a host where one command runs at a time, and one does.
+type busy struct {
+	*host
+	mark string // a file that the commands below make
+	// decided counts how often leave's name was looked at: three times each.
+	decided *atomic.Int32
+}
+
+func newBusy(t *testing.T, change func(*host, *Config)) busy {
+	b := busy{decided: new(atomic.Int32)}
+	b.host = newHost(t, func(h *host, c *Config) {
+		b.mark = filepath.Join(h.dir, "mark")
+		c.Door.Commands = 1
+		c.Policy.AutoApprove = append(c.Policy.AutoApprove, []string{"hold"}, []string{"leave"})
+		h.program(t, h.bin, "hold", "echo >'"+h.dir+"/holds'; while [ ! -e '"+h.dir+"/go' ]; do sleep 0.02; done")
+		h.program(t, h.bin, "leave", "echo >'"+b.mark+"'; cat \"$@\"")
+		c.Policy.Banned = func(argv []string) (string, bool) {
+			if strings.HasPrefix(filepath.Base(argv[0]), "leave") {
+				b.decided.Add(1)
+			}
+			return banned(argv)
+		}
+		if change != nil {
+			change(h, c)
+		}
+	})
+	go b.send(t.Context(), wire.Request{RequestID: "hold", Command: "hold"})
+	await(t, func() bool { _, err := os.Stat(filepath.Join(b.dir, "holds")); return err == nil })
+	return b
+}
+
+func (b busy) release() { os.WriteFile(filepath.Join(b.dir, "go"), nil, 0o644) }
+
+func (b busy) ran() bool { _, err := os.Stat(b.mark); return err == nil }
+
+// begin asks, and gives the answer when there is one.
+func (h *host) begin(t *testing.T, command string) <-chan wire.Response {
+	got := make(chan wire.Response, 1)
+	go func() {
+		r, err := h.send(t.Context(), wire.Request{Command: command, Justification: "because"})
+		if err != nil {
+			r.Error = err.Error()
+		}
+		got <- r
+	}()
+	return got
+}
+
+func await(t *testing.T, met func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !met(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("waited in vain")
+		}
+	}
+}
+
+// TestMarksAreOfNow: a word that becomes a link while the person reads, or while
+// what they approved waits for its turn, is not what they approved.
+func TestMarksAreOfNow(t *testing.T) {
+	h := newHost(t, nil)
+	secret := filepath.Join(h.dir, "secret")
+	os.WriteFile(secret, []byte("SECRET"), 0o600)
+	got := h.begin(t, "cat notes")
+	a := h.waits(t)
+	if len(a.Marks) != 0 || a.DirIn != "the workspace" {
+		t.Errorf("marked before there is anything: %+v, in %q", a.Marks, a.DirIn)
+	}
+	os.Symlink(secret, filepath.Join(h.ws, "notes"))
+	if err := h.Queue().Answer(t.Context(), a.Seq, seen(a)); !errors.Is(err, ErrMarks) {
+		t.Errorf("approving gives %v", err)
+	}
+	a = h.waits(t)
+	if len(a.Marks) != 1 || a.Marks[0].Kind != MarkLink {
+		t.Errorf("and then there is to see %+v", a.Marks)
+	}
+	// An edited one is compared with what was shown of that.
+	edited := Verdict{Kind: Approve, Argv: []string{"cat", "other"}, Program: a.Program, By: "test"}
+	os.Symlink(secret, filepath.Join(h.ws, "other"))
+	if err := h.Queue().Answer(t.Context(), a.Seq, edited); !errors.Is(err, ErrMarks) {
+		t.Errorf("approving an edited one gives %v", err)
+	}
+	// Whoever has seen the link may approve it.
+	if err := h.Queue().Answer(t.Context(), a.Seq, seen(a)); err != nil {
+		t.Error(err)
+	}
+	if r := <-got; r.Stdout != "SECRET" {
+		t.Errorf("the attack does not work: %+v", r)
+	}
+}
+
+// TestChangedBeforeItsTurn: nor does what was approved and had to wait run when
+// it has changed by then.
+func TestChangedBeforeItsTurn(t *testing.T) {
+	b := newBusy(t, nil)
+	secret := filepath.Join(b.dir, "secret")
+	os.WriteFile(secret, []byte("SECRET"), 0o600)
+	auto := b.begin(t, "leave")
+	await(t, func() bool { return b.decided.Load() >= 3 })
+	asked := b.begin(t, "cat notes")
+	a := b.waits(t)
+	if err := b.Queue().Answer(t.Context(), a.Seq, seen(a)); err != nil {
+		t.Fatal(err)
+	}
+	os.Symlink(secret, filepath.Join(b.ws, "notes"))
+	os.Rename(filepath.Join(b.bin, "leave"), filepath.Join(b.bin, "left"))
+	os.Symlink("left", filepath.Join(b.bin, "leave"))
+	b.release()
+	for _, got := range []<-chan wire.Response{auto, asked} {
+		if r := <-got; r.Status != wire.Denied || r.Approved || !strings.Contains(r.Error, "by now") || strings.Contains(r.Stdout, "SECRET") {
+			t.Errorf("%+v", r)
+		}
+	}
+	if b.ran() {
+		t.Error("another program ran unasked")
+	}
+}
+
+// TestAbortedBeforeItsTurn: after an abort nothing begins, whoever allowed it.
+func TestAbortedBeforeItsTurn(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		in   func(b busy) // the moment of the abort
+	}{
+		{"while it waits", func(b busy) { b.Queue().Abort(t.Context()) }},
+		{"as its turn comes", func(b busy) {
+			b.release()
+			b.Queue().Abort(t.Context())
+		}},
+	} {
+		for _, command := range []string{"leave", "sh -c 'exec leave'"} {
+			b := newBusy(t, func(h *host, c *Config) { c.Env = append(c.Env, "PATH="+h.bin+":/usr/bin:/bin") })
+			got := b.begin(t, command)
+			if command != "leave" {
+				a := b.waits(t)
+				if err := b.Queue().Answer(t.Context(), a.Seq, seen(a)); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				await(t, func() bool { return b.decided.Load() >= 3 })
+			}
+			tt.in(b)
+			r := <-got
+			if tt.name == "while it waits" && strings.Contains(b.kinds(), "ended") {
+				t.Errorf("%s: it was answered once it was its turn", command)
+			}
+			b.release()
+			// It can have begun before; else it has not.
+			if began := slices.ContainsFunc(b.entries(), func(e Entry) bool { return e.Kind == "ended" && e.Argv[0] != "hold" }); !began && (r.Status != wire.Aborted || b.ran()) {
+				t.Errorf("%s, %s: %+v, ran %v", tt.name, command, r, b.ran())
+			} else if began && tt.name == "while it waits" {
+				t.Errorf("%s: it ran after the abort: %+v", command, r)
+			}
+		}
+	}
+	// While the last thing before it runs is done: writing it down.
+	var h *host
+	h = newHost(t, func(h2 *host, c *Config) {
+		log := c.Log
+		c.Log = func(e Entry) error {
+			if e.Status == wire.Approved {
+				h2.Queue().Abort(t.Context())
+			}
+			return log(e)
+		}
+		h2.program(t, h2.bin, "show", "echo >'"+h2.dir+"/mark'")
+	})
+	if r := <-h.begin(t, "show"); r.Status != wire.Aborted || r.Approved {
+		t.Errorf("%+v", r)
+	}
+	if _, err := os.Stat(filepath.Join(h.dir, "mark")); err == nil {
+		t.Error("it ran after the abort")
+	}
+	if got := h.kinds(); got != "decided:approved decided:aborted" {
+		t.Error(got)
+	}
+}
+
+// TestTurnIsBounded: a yes that could not be followed in time is void, and that
+// is written down; what needs none waits on.
+func TestTurnIsBounded(t *testing.T) {
+	b := newBusy(t, func(_ *host, c *Config) { c.Door.Turn = 50 * time.Millisecond })
+	auto := b.begin(t, "leave")
+	got := b.begin(t, "touch "+b.mark)
+	a := b.waits(t)
+	if err := b.Queue().Answer(t.Context(), a.Seq, seen(a)); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-got; r.Status != wire.Timeout || r.Approved || !strings.Contains(r.Error, "ran on for 50ms") || b.ran() {
+		t.Errorf("%+v, ran %v", r, b.ran())
+	}
+	last := b.entries()[len(b.entries())-1]
+	if last.Kind != "decided" || last.Status != wire.Timeout || last.By != "test" || !strings.Contains(last.Reason, "ran on") {
+		t.Errorf("%+v", last)
+	}
+	b.release()
+	if r := <-auto; !r.Approved {
+		t.Errorf("%+v", r)
+	}
+}
