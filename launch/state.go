@@ -172,23 +172,22 @@ func (t StateTask) look(ctx context.Context, environ []string, enc *json.Encoder
 	if err != nil {
 		return err
 	}
+	var errs []error // one directory that cannot be counted hides no other
 	for _, name := range t.Names {
 		r := k.Layers[name]
 		if t.Do == "usage" {
 			u, err := t.Place.Usage(name, r.Driver)
-			if err != nil {
-				return err
+			if err == nil {
+				err = enc.Encode(u)
 			}
-			if err := enc.Encode(u); err != nil {
-				return err
-			}
+			errs = append(errs, err)
 			continue
 		}
 		if err := t.diff(ctx, name, r, environ, enc); err != nil {
 			return fmt.Errorf("%s: %w", r.Path, err)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // StateLine is one line of the answer to diff: a change, or which image it is

@@ -26,7 +26,7 @@ func openAt(at int, path string, flags int, resolve uint64) (*os.File, error) {
 			continue
 		}
 		if err != nil {
-			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+			return nil, &fs.PathError{Op: "open", Path: brief(path), Err: err}
 		}
 		return os.NewFile(uintptr(fd), path), nil
 	}
@@ -62,7 +62,7 @@ func makeDirs(root *os.File, path string) (*os.File, error) {
 // makeDir makes a directory where there is none and opens it.
 func makeDir(at *os.File, name string, mode uint32) (*os.File, error) {
 	if err := unix.Mkdirat(fd(at), name, mode); err != nil && !errors.Is(err, unix.EEXIST) {
-		return nil, &fs.PathError{Op: "mkdir", Path: name, Err: err}
+		return nil, &fs.PathError{Op: "mkdir", Path: brief(name), Err: err}
 	}
 	return openDir(fd(at), name, beneath)
 }
@@ -71,7 +71,7 @@ func makeDir(at *os.File, name string, mode uint32) (*os.File, error) {
 func lstat(at *os.File, name string) (unix.Stat_t, error) {
 	var st unix.Stat_t
 	if err := unix.Fstatat(fd(at), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return st, &fs.PathError{Op: "stat", Path: name, Err: err}
+		return st, &fs.PathError{Op: "stat", Path: brief(name), Err: err}
 	}
 	return st, nil
 }
@@ -142,4 +142,13 @@ func show(s string) string {
 		return s
 	}
 	return strconv.Quote(s)
+}
+
+// brief is show for a path of any length.
+func brief(path string) string {
+	const most = 100
+	if r := []rune(path); len(r) > most {
+		return show(string(r[:most]) + "…")
+	}
+	return show(path)
 }

@@ -174,9 +174,12 @@ type Usage struct {
 	Name  string `json:"name"`
 	Files int64  `json:"files"` // everything but directories
 	Bytes int64  `json:"bytes"` // on disk
+	// Least: there is more, in directories that are too deep to be gone into.
+	Least bool `json:"least,omitempty"`
 }
 
-// Usage adds up a layer. A file with several names counts once.
+// Usage adds up a layer, or as much of it as can be reached. A file with
+// several names counts once.
 func (p Place) Usage(name, driver string) (Usage, error) {
 	u := Usage{Name: name}
 	layer, err := p.layer(name)
@@ -203,5 +206,8 @@ func (p Place) Usage(name, driver string) (Usage, error) {
 		u.Bytes += n.st.Blocks * 512
 		return nil
 	})
+	if errors.Is(err, errDeep) {
+		u.Least, err = true, nil
+	}
 	return u, err
 }

@@ -15,7 +15,9 @@ const hidesMost = 1000
 
 // drift finds which files of the layer stand before files of the new image
 // that are not what they were in the old one: the image's correction does not
-// arrive, or a database does not say what is installed.
+// arrive, or a database does not say what is installed. It is told for the
+// person's good: whatever of an agent's cannot be compared is only counted, and
+// keeps nobody from launching.
 func (b *builder) drift(old string) error {
 	var was *os.File
 	if old != "" {
@@ -38,38 +40,38 @@ func (b *builder) drift(old string) error {
 		if n.gone || isDir(n.st) {
 			return nil
 		}
-		hidden, hst, err := under(now, n.path)
-		if err != nil || hidden == nil {
-			return err
+		hides, err := hides(n.path, was, now)
+		if err != nil || hides && old == "" {
+			b.now.Unsure++
+		} else if hides {
+			b.hide(n.path)
 		}
-		defer hidden.Close()
-		if was == nil {
-			if old == "" {
-				b.now.Unsure++
-				return nil
-			}
-			b.hide(n.path) // the directory is new in the image
-			return nil
-		}
-		before, bst, err := under(was, n.path)
-		if err != nil {
-			return err
-		}
-		if before != nil {
-			defer before.Close()
-			same, err := sameFile(before, bst, hidden, hst)
-			if err != nil || same {
-				return err
-			}
-		}
-		b.hide(n.path)
 		return nil
 	})
-	if errors.Is(err, errDeep) {
-		b.now.Unsure++ // an agent could make it so, and keep the person from launching
-		return nil
+	if err != nil {
+		b.now.Unsure++
 	}
-	return err
+	return nil
+}
+
+// hides tells whether the image has a file of that path which it had otherwise
+// before; was is nil where it had not even the directory.
+func hides(path string, was, now *os.File) (bool, error) {
+	hidden, hst, err := under(now, path)
+	if err != nil || hidden == nil {
+		return false, err
+	}
+	defer hidden.Close()
+	if was == nil {
+		return true, nil
+	}
+	before, bst, err := under(was, path)
+	if err != nil || before == nil {
+		return err == nil, err
+	}
+	defer before.Close()
+	same, err := sameFile(before, bst, hidden, hst)
+	return !same, err
 }
 
 func (b *builder) hide(path string) {

@@ -70,8 +70,9 @@ func unpack(t *testing.T, at string, data []byte) error {
 // taken again, and is the same.
 func FuzzArchive(f *testing.F) {
 	f.Add([]byte{0, 0, 7, 0, 1, 7, 1, 2, 6, 1, 3, 4, 3, 2, 0}, "x")
-	f.Add([]byte{0, 0, 7, 2, 7, 1, 1, 7, 0}, "l")                   // a link out, then a file in it
-	f.Add([]byte{2, 3, 3, 0, 3, 1, 1, 13, 1}, "c/pwned")            // likewise, by a directory of the link's name
+	f.Add([]byte{2, 13, 2, 1, 7, 0}, "l")                           // a link out, then a file in it
+	f.Add([]byte{2, 3, 3, 1, 13, 1}, "c/pwned")                     // likewise, further out
+	f.Add([]byte{2, 3, 2, 0, 3, 1, 1, 13, 1}, "c/pwned")            // and with a directory of the link's name
 	f.Add([]byte{0, 0, 7, 4, 3, 0, 6, 1, 9, 7, 2, 9}, ".wh..wh..x") // marks
 	f.Add([]byte{1, 12, 1, 4, 3, 1, 5, 3, 0}, "usr/a\x00b")
 	f.Fuzz(func(t *testing.T, plan []byte, extra string) {

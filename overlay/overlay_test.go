@@ -92,6 +92,25 @@ func (w *world) up(l Layer) error {
 	return err
 }
 
+// deep makes directories in the kept layer of /usr, each in the one before, with
+// a file in the last: as a sandbox does it, step by step.
+func (w *world) deep(name string, levels int) {
+	w.Helper()
+	at, err := unix.Open(w.upper("usr"), unix.O_PATH|unix.O_DIRECTORY, 0)
+	w.must(err)
+	for range levels {
+		w.must(unix.Mkdirat(at, name, 0o755))
+		next, err := unix.Openat(at, name, unix.O_PATH|unix.O_DIRECTORY, 0)
+		w.must(err)
+		unix.Close(at)
+		at = next
+	}
+	f, err := unix.Openat(at, "last", unix.O_CREAT|unix.O_WRONLY, 0o644)
+	w.must(err)
+	unix.Close(f)
+	unix.Close(at)
+}
+
 func (w *world) must(err error) {
 	w.Helper()
 	if err != nil {
@@ -643,23 +662,8 @@ func TestExportOfDeepTrees(t *testing.T) {
 	w.must(w.up(w.layer("/usr")))
 	w.sh("echo kept >z")
 	w.must(w.mounts.Down("usr"))
-	deep := func(name string, levels int) {
-		at, err := unix.Open(w.upper("usr"), unix.O_PATH|unix.O_DIRECTORY, 0)
-		w.must(err)
-		for range levels {
-			w.must(unix.Mkdirat(at, name, 0o755))
-			next, err := unix.Openat(at, name, unix.O_PATH|unix.O_DIRECTORY, 0)
-			w.must(err)
-			unix.Close(at)
-			at = next
-		}
-		f, err := unix.Openat(at, "last", unix.O_CREAT|unix.O_WRONLY, 0o644)
-		w.must(err)
-		unix.Close(f)
-		unix.Close(at)
-	}
-	deep("d", deepest+50)
-	deep(strings.Repeat("long", 10), 200)
+	w.deep("d", deepest+50)
+	w.deep(strings.Repeat("long", 10), 200)
 	var b bytes.Buffer
 	p := Kept(w.data, "agent")
 	left, err := p.Export(&b)

@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -151,17 +152,54 @@ func TestMountOfAPart(t *testing.T) {
 	}
 }
 
-// A tree that is too deep to look through keeps nobody from another image.
-func TestDriftOfDepth(t *testing.T) {
-	w := newWorld(t, Native)
-	w.must(w.up(w.layer("/usr")))
-	w.sh("i=0; while [ $i -lt 1600 ]; do mkdir d; cd d; i=$((i+1)); done")
-	w.must(w.mounts.Down("usr"))
-	l := w.layer("/usr")
-	l.Image.Config = "sha256:2"
-	now, _, err := w.mounts.Up(t.Context(), l, w.image, func(string) string { return w.image }, w.target)
-	w.must(err)
-	if now.Unsure == 0 {
-		t.Error("nothing is said of it")
+// No tree of an agent's keeps its owner from another image, from comparing and
+// from counting, and it hides nothing that lies beside it.
+func TestTreesThatAreTooMuch(t *testing.T) {
+	for name, tree := range map[string]struct {
+		dir    string
+		levels int
+		deep   bool
+	}{
+		"deep":      {"d", deepest + 50, true},
+		"long path": {strings.Repeat("x", 250), 17, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, Native)
+			w.must(w.up(w.layer("/usr")))
+			w.sh("echo mine >zz; echo mine >bin/a")
+			w.must(w.mounts.Down("usr"))
+			w.deep(tree.dir, tree.levels)
+			p := Kept(w.data, "agent")
+
+			u, err := p.Usage("usr", Native)
+			w.must(err)
+			if u.Least != tree.deep || u.Files < 2 {
+				t.Errorf("counted: %+v", u)
+			}
+			var seen []string
+			err = p.Changes("usr", w.image, func(c Change) error {
+				if !c.Dir {
+					seen = append(seen, c.Path)
+				}
+				return nil
+			})
+			if errors.Is(err, errDeep) != tree.deep || err != nil && (!tree.deep || len(err.Error()) > 300) {
+				t.Errorf("comparing: %.400v", err)
+			}
+			if !slices.Contains(seen, "bin/a") || !slices.Contains(seen, "zz") || !tree.deep && len(seen) != 3 {
+				t.Errorf("compared: %.300q", seen)
+			}
+
+			l := w.layer("/usr")
+			l.Image.Config = "sha256:2"
+			newer := filepath.Join(t.TempDir(), "newer")
+			w.files(newer, "usr/bin/a", "usr/zz", "usr/lib/l/x")
+			w.must(os.WriteFile(newer+"/usr/bin/a", []byte("mended"), 0o644))
+			now, _, err := w.mounts.Up(t.Context(), l, newer, func(string) string { return w.image }, w.target)
+			w.must(err)
+			if (now.Unsure > 0) != tree.deep || !slices.Equal(now.Hides, []string{"bin/a", "zz"}) {
+				t.Errorf("unsure %d, hides %q", now.Unsure, now.Hides)
+			}
+		})
 	}
 }

@@ -33,17 +33,27 @@ func (n node) kind() uint32 { return n.st.Mode & unix.S_IFMT }
 func (n node) self() string { return self(n.dir) + "/" + n.name }
 
 // walk calls f for everything in a layer, names in order, a directory before
-// what is in it. It follows no link, and ends with errDeep at what is too deep.
+// what is in it. It follows no link. Where something is too deep, it has been
+// everywhere else when it ends with errDeep: an agent can make such a tree, and
+// hides with it what is in it, but nothing beside it.
 func walk(layer *os.File, driver string, f func(node) error) error {
-	return walkDir(layer, "", driver, f, 0)
+	var deep error
+	err := walkDir(layer, "", driver, f, 0, &deep)
+	if err == nil {
+		err = deep
+	}
+	return err
 }
 
 // errSkip is said by f of a directory that is not to be gone into.
 var errSkip = errors.New("not into this directory")
 
-func walkDir(dir *os.File, at, driver string, f func(node) error, depth int) error {
+func walkDir(dir *os.File, at, driver string, f func(node) error, depth int, deep *error) error {
 	if depth > deepest {
-		return fmt.Errorf("%s: %w", show(at[:100]+"…"), errDeep)
+		if *deep == nil {
+			*deep = fmt.Errorf("%s: %w", brief(at), errDeep)
+		}
+		return nil
 	}
 	names, err := list(dir)
 	if err != nil {
@@ -73,7 +83,7 @@ func walkDir(dir *os.File, at, driver string, f func(node) error, depth int) err
 		if err != nil {
 			return err
 		}
-		err = walkDir(sub, n.path+"/", driver, f, depth+1)
+		err = walkDir(sub, n.path+"/", driver, f, depth+1, deep)
 		sub.Close()
 		if err != nil {
 			return err
@@ -135,23 +145,20 @@ func isOpaque(n node, driver string) (bool, error) {
 	return false, nil
 }
 
-// under looks at the same path in a lower directory; nil: it has none.
+// under looks at the same path in a lower directory; nil: it has none. A path
+// that a sandbox made can be longer than the kernel takes at once.
 func under(lower *os.File, path string) (*os.File, unix.Stat_t, error) {
-	f, err := openAt(fd(lower), path, unix.O_PATH|unix.O_NOFOLLOW, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS)
-	if errors.Is(err, unix.ELOOP) {
-		// The last part itself may be a link.
-		i := strings.LastIndexByte(path, '/')
-		parent, perr := openDir(fd(lower), "./"+path[:max(i, 0)], unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS)
-		if perr != nil {
+	i := strings.LastIndexByte(path, '/') + 1
+	dir, err := openDeep(lower, path[:i])
+	var f *os.File
+	if err == nil {
+		defer dir.Close()
+		f, err = openAt(fd(dir), path[i:], unix.O_PATH|unix.O_NOFOLLOW, 0)
+	}
+	for _, none := range []error{fs.ErrNotExist, unix.ENOTDIR, unix.ELOOP, unix.ENAMETOOLONG} {
+		if errors.Is(err, none) {
 			return nil, unix.Stat_t{}, nil
 		}
-		defer parent.Close()
-		var fdn int
-		fdn, err = unix.Openat(fd(parent), path[i+1:], unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		f = os.NewFile(uintptr(fdn), path)
-	}
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
-		return nil, unix.Stat_t{}, nil
 	}
 	if err != nil {
 		return nil, unix.Stat_t{}, err

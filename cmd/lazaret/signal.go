@@ -32,6 +32,12 @@ func unlessSignalled(ctx context.Context, err error) error {
 	return &exitStatus{Status: 128 + int(s.Signal)}
 }
 
+// stopped reports whether an error is the end by a signal.
+func stopped(err error) bool {
+	var es *exitStatus
+	return errors.As(err, &es) && es.Err == nil && es.Status > 128
+}
+
 // untilSignal gives a context that ends with the first signal that asks a
 // program to end. Later ones change nothing: a teardown is not cut short.
 func untilSignal(ctx context.Context) (context.Context, func()) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -212,16 +213,22 @@ func newStateDuCmd(d *deps, o *trustOptions) *cobra.Command {
 			}
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', tabwriter.AlignRight)
 			fmt.Fprintln(w, "SIZE\tFILES\t  STATE")
+			var errs []error
 			for _, k := range all {
 				usage, err := s.usage(cmd, k, layerNames(k))
-				if err != nil {
+				if stopped(err) {
 					return err
 				}
+				errs = append(errs, err)
 				for _, u := range usage {
-					fmt.Fprintf(w, "%s\t%d\t  %s %s\n", sizeText(u.Bytes), u.Files, config.Show(k.Dir), config.Show(k.Layers[u.Name].Path))
+					least := ""
+					if u.Least {
+						least = " (at least: some of it is too deep to be counted)"
+					}
+					fmt.Fprintf(w, "%s\t%d\t  %s %s%s\n", sizeText(u.Bytes), u.Files, config.Show(k.Dir), config.Show(k.Layers[u.Name].Path), least)
 				}
 			}
-			return w.Flush()
+			return errors.Join(append([]error{w.Flush()}, errs...)...)
 		},
 	}
 }
@@ -254,13 +261,21 @@ that are named. It asks. Volumes, the workspace and the image stay.`,
 			if err != nil {
 				return err
 			}
+			talk := cmd.ErrOrStderr()
+			// Counting is for the person to weigh, and stops no removal.
 			usage, err := s.usage(cmd, k, names)
-			if err != nil {
+			if stopped(err) {
 				return err
 			}
-			talk := cmd.ErrOrStderr()
+			if err != nil {
+				fmt.Fprintf(talk, "lazaret: warning: how much it is cannot be told\n")
+			}
 			for _, u := range usage {
-				fmt.Fprintf(talk, "%s: %s in %s\n", config.Show(k.Layers[u.Name].Path), sizeText(u.Bytes), count(int(u.Files), "file"))
+				least := ""
+				if u.Least {
+					least = "at least "
+				}
+				fmt.Fprintf(talk, "%s: %s%s in %s\n", config.Show(k.Layers[u.Name].Path), least, sizeText(u.Bytes), count(int(u.Files), "file"))
 			}
 			if !yes {
 				if err := sure(cmd, talk, "Remove this for good?"); err != nil {
