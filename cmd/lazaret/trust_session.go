@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -130,7 +128,7 @@ func (d *deps) askConfig(cmd *cobra.Command, yes bool) error {
 		to = tty
 	}
 	fmt.Fprintf(to, "%s\n\n", changed)
-	tellLines(to, m.Config, string(text))
+	tellConfig(to, m.Exists, m.Config, exists, string(text))
 	if !yes {
 		stdin, _, _ := files(cmd)
 		switch ok, err := confirm(stdin, to, "Is this yours?"); {
@@ -148,30 +146,4 @@ func (d *deps) askConfig(cmd *cobra.Command, yes bool) error {
 		return store.Begin(trust.Session{Workspace: d.cwd, Since: time.Now().Truncate(time.Second), Exists: exists, Config: string(text)})
 	}
 	return store.Settle(d.cwd)
-}
-
-// tellLines says which lines of a text went and came.
-func tellLines(w io.Writer, old, new string) {
-	count := map[string]int{}
-	for line := range strings.Lines(old) {
-		count[line]++
-	}
-	var came []string
-	for line := range strings.Lines(new) {
-		if count[line] > 0 {
-			count[line]--
-		} else {
-			came = append(came, line)
-		}
-	}
-	for line := range strings.Lines(old) {
-		if count[line] > 0 {
-			count[line]--
-			fmt.Fprintf(w, "- %s\n", config.Show(strings.TrimSuffix(line, "\n")))
-		}
-	}
-	for _, line := range came {
-		fmt.Fprintf(w, "+ %s\n", config.Show(strings.TrimSuffix(line, "\n")))
-	}
-	fmt.Fprintln(w)
 }

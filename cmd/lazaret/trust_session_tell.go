@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"lazaret/lock/config"
+)
+
+// tellConfig says how a config differs from what it was. The order of lines
+// matters: the header of a table says whose the lines below it are, and one that
+// moves gives them to another profile.
+func tellConfig(w io.Writer, existed bool, old string, exists bool, new string) {
+	switch {
+	case existed && !exists:
+		fmt.Fprintln(w, "it is gone, and was")
+	case exists && new == "":
+		fmt.Fprintln(w, "it is empty now")
+	}
+	after := strings.Split(new, "\n")
+	for n, line := range strings.Split(string(diff.Diff("", []byte(old), "", []byte(new))), "\n") {
+		switch {
+		case n < 3 || line == "": // its own header
+		case line[0] == '@':
+			var from, lines, to int
+			fmt.Sscanf(line, "@@ -%d,%d +%d,", &from, &lines, &to)
+			fmt.Fprintf(w, "@@ line %d%s\n", to, inTable(after, to))
+		case line[0] == '\\':
+			fmt.Fprintln(w, "  (no end of line)")
+		default:
+			fmt.Fprintf(w, "%c %s\n", line[0], config.Show(line[1:]))
+		}
+	}
+	fmt.Fprintln(w)
+}
+
+// inTable says which header of a table is above a line, counted from one.
+func inTable(lines []string, n int) string {
+	for i := min(n-1, len(lines)) - 1; i >= 0; i-- {
+		if l := strings.TrimSpace(lines[i]); strings.HasPrefix(l, "[") {
+			return ", below " + config.Show(l)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// Whatever an agent does to the config, the question is asked over what it did.
+func TestTellConfig(t *testing.T) {
+	const (
+		agent = "[profiles.agent]\nimage = \"a\"\n"
+		mine  = "[profiles.mine]\nimage = \"a\"\n"
+		keys  = "volumes = [{ host = \"~/.ssh\", container = \"/root/.ssh\" }]\n"
+	)
+	long := strings.Repeat("# more\n", 9)
+	for name, tt := range map[string]struct {
+		existed  bool
+		old      string
+		exists   bool
+		new      string
+		has, not []string
+	}{
+		"headers swapped": {true, agent + mine + keys, true, strings.NewReplacer("agent", "mine", "mine", "agent").Replace(agent + mine + keys),
+			[]string{"- [profiles.agent]\n", "+ [profiles.agent]\n", "  volumes = "}, nil},
+		"a line moved": {true, agent + mine + keys, true, agent + keys + mine,
+			[]string{"+ [profiles.mine]\n", "- [profiles.mine]\n", "  volumes = "}, nil},
+		"far below its header": {true, mine + agent + long, true, mine + agent + long + keys,
+			[]string{"@@ line 11, below [profiles.agent]\n", "+ volumes = "}, []string{"mine"}},
+		"gone":     {true, mine, false, "", []string{"it is gone", "- [profiles.mine]\n"}, nil},
+		"empty":    {false, "", true, "", []string{"it is empty now\n"}, nil},
+		"emptied":  {true, "", false, "", []string{"it is gone"}, nil},
+		"appeared": {false, "", true, mine, []string{"+ [profiles.mine]\n"}, nil},
+		"end":      {true, "a", true, "a\n", []string{"(no end of line)", "+ a"}, nil},
+		"hostile": {true, mine, true, mine + "a\x1b[2J\r\n@@ line 3, below [profiles.mine]\n",
+			[]string{"+ a\\x1b[2J\\x0d\n", "+ @@ line 3"}, []string{"\x1b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			tellConfig(&b, tt.existed, tt.old, tt.exists, tt.new)
+			if strings.TrimSpace(b.String()) == "" {
+				t.Error("nothing is told")
+			}
+			for _, s := range tt.has {
+				if !strings.Contains(b.String(), s) {
+					t.Errorf("no %q in\n%s", s, b.String())
+				}
+			}
+			for _, s := range tt.not {
+				if strings.Contains(b.String(), s) {
+					t.Errorf("%q in\n%s", s, b.String())
+				}
+			}
+		})
+	}
+}
