@@ -214,12 +214,10 @@ func TestForeignHelpers(t *testing.T) {
 // it are mounted on themselves.
 func TestOverrideIsReadOnly(t *testing.T) {
 	for path, want := range map[string][]string{
-		"x.toml":         {"/workspace/x.toml"},
-		"a/b/x.toml":     {"/workspace/a", "/workspace/a/b", "/workspace/a/b/x.toml"},
-		".vscode/x.toml": {"/workspace/.vscode/x.toml"}, // the directory is masked already
-		"lazaret.toml":   {},
-		"~/x.toml":       {},
-		"/etc/x.toml":    {},
+		"x.toml":      {"/workspace/x.toml"},
+		"a/b/x.toml":  {"/workspace/a", "/workspace/a/b", "/workspace/a/b/x.toml"},
+		"~/x.toml":    {},
+		"/etc/x.toml": {},
 	} {
 		plain := fixedMounts(Inputs{}, "none", false)
 		m := fixedMounts(Inputs{Override: &Input{Path: path}}, "none", false)
@@ -246,5 +244,45 @@ func TestOverrideIsReadOnly(t *testing.T) {
 	var de *DerivedError
 	if err := f.CheckDerived("claude"); !errors.As(err, &de) || !strings.Contains(de.Key, "ci/lazaret.toml") {
 		t.Errorf("without it: %v", err)
+	}
+}
+
+// TestOverrideShowsNothing: a lock that somebody wrote by hand calls a file that
+// no sandbox sees its --config FILE, and mounts it as one.
+func TestOverrideShowsNothing(t *testing.T) {
+	mounted := func(path string) []byte {
+		f := richFile(t)
+		f.Inputs.Override = &Input{path, f.Inputs.Workspace.SHA256}
+		for _, p := range f.Profiles {
+			for target := range fixedMounts(Inputs{Override: &Input{Path: "ci/lazaret.toml"}}, p.Git.Mode, p.Escalation.Enabled) {
+				delete(p.Mounts, target)
+			}
+			maps.Copy(p.Mounts, fixedMounts(f.Inputs, p.Git.Mode, p.Escalation.Enabled))
+		}
+		return f.Format()
+	}
+	for _, path := range []string{".git/config", ".git", "sub/.git/config", ".vscode/settings.json", ".idea/x", "lazaret.lock", "lazaret.toml/x"} {
+		if _, err := Parse(mounted(path)); err == nil || !strings.Contains(err.Error(), "inputs.override.path") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	// Any other is told, and is no alarm.
+	f, err := Parse(mounted("ci/x.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.CheckDerived("claude"); err != nil {
+		t.Error(err)
+	}
+	seen := map[string]bool{}
+	for _, c := range Grants(f) {
+		for _, p := range c.Parts {
+			if seen[p.Key] = true; p.Key == MountKey("claude", "/workspace/ci/x.toml") && (c.Own || c.Quiet() || c.Alarm) {
+				t.Errorf("%+v", c)
+			}
+		}
+	}
+	if !seen[MountKey("claude", "/workspace/ci/x.toml")] {
+		t.Error("it is not told")
 	}
 }

@@ -55,7 +55,7 @@ func (d *diff) alarm(a atom) bool {
 func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
 func hasFixed(f *File, p Profile, target string) bool {
-	_, ok := fixedMounts(f.Inputs, p.Git.Mode, p.Escalation.Enabled)[target]
+	_, ok := fixedMounts(Inputs{}, p.Git.Mode, p.Escalation.Enabled)[target]
 	return ok
 }
 
@@ -78,7 +78,8 @@ func ownIn(f *File, name string, a atom, v reflect.Value) bool {
 	case a.order:
 		return false
 	case a.at("profiles", "*", "mounts", "*", "*"):
-		fixed, is := fixedMounts(f.Inputs, p.Git.Mode, p.Escalation.Enabled)[a.path[3]]
+		// Where the --config FILE is mounted, the lock says itself: it is told.
+		fixed, is := fixedMounts(Inputs{}, p.Git.Mode, p.Escalation.Enabled)[a.path[3]]
 		m, has := p.Mounts[a.path[3]]
 		return is == has && fixed == m
 	case a.at("profiles", "*", "network", "always_deny"):

@@ -113,7 +113,18 @@ func (in Inputs) validate() error {
 	if in.Override != nil && !cleanPath(strings.TrimPrefix(in.Override.Path, "~/")) {
 		return wrong("inputs.override.path", "is not a plain path")
 	}
+	if in.Override != nil && KeptBack(in.Override.Path) {
+		return wrong("inputs.override.path", "is one of what no sandbox sees")
+	}
 	return nil
+}
+
+// KeptBack reports whether a path, relative to a workspace, is masked, git's or
+// a file that lazaret mounts there itself: to mount the --config FILE there
+// would show the sandbox what is kept from it.
+func KeptBack(rel string) bool {
+	parts := strings.Split(rel, "/")
+	return slices.Contains(parts, ".git") || slices.Contains([]string{".idea", ".vscode", "lazaret.lock", WorkspacePath}, parts[0])
 }
 
 func (f *File) validateHelpers() error {

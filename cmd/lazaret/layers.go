@@ -122,6 +122,12 @@ func (d *deps) overridePath(given string) (path, recorded string, err error) {
 		real = filepath.Join(dir, filepath.Base(path))
 	}
 	if rel, err := filepath.Rel(d.cwd, real); err == nil && filepath.IsLocal(rel) {
+		if lock.KeptBack(rel) {
+			return "", "", hinted{
+				fmt.Errorf("--config %s is one of what no sandbox sees, and would be shown to it", config.Show(given)),
+				"put the file elsewhere in the workspace, or outside of it",
+			}
+		}
 		return path, rel, nil
 	}
 	if short := d.tilde(path); strings.HasPrefix(short, "~/") {
