@@ -61,7 +61,11 @@ func (p Place) Changes(name, root string, f func(Change) error) error {
 			defer c.lower.Close()
 		}
 	}
-	return walk(layer, r.Driver, c.node)
+	err = walk(layer, r.Driver, c.node)
+	if errors.Is(err, errDeep) {
+		return refuse(`remove it in the sandbox, or all of it with "lazaret state reset"`, "%v", err)
+	}
+	return err
 }
 
 type comparison struct {

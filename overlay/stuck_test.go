@@ -2,7 +2,6 @@ package overlay
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -183,7 +182,7 @@ func TestTreesThatAreTooMuch(t *testing.T) {
 				}
 				return nil
 			})
-			if errors.Is(err, errDeep) != tree.deep || err != nil && (!tree.deep || len(err.Error()) > 300) {
+			if (err != nil) != tree.deep || err != nil && (!tree.deep || len(err.Error()) > 300) {
 				t.Errorf("comparing: %.400v", err)
 			}
 			if !slices.Contains(seen, "bin/a") || !slices.Contains(seen, "zz") || !tree.deep && len(seen) != 3 {
