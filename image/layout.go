@@ -28,6 +28,7 @@ type layoutDir struct {
 
 // openLayout opens oci:DIR, a relative DIR beneath base.
 func openLayout(ref, base string) (*layoutDir, error) {
+	// A slash at the end of a path: a pipe there is refused, not waited for.
 	dir := strings.TrimPrefix(ref, layoutPrefix)
 	fail := func(reason string, err error) (*layoutDir, error) {
 		return nil, &LayoutError{Ref: ref, Reason: reason, Err: err, Do: "name an OCI layout in the workspace, or one by its absolute path"}
@@ -36,7 +37,7 @@ func openLayout(ref, base string) (*layoutDir, error) {
 		return fail("it names no directory", nil)
 	}
 	if filepath.IsAbs(dir) {
-		root, err := os.OpenRoot(dir)
+		root, err := os.OpenRoot(dir + "/")
 		if err != nil {
 			return fail("opening the layout", err)
 		}
@@ -45,12 +46,12 @@ func openLayout(ref, base string) (*layoutDir, error) {
 	if base == "" {
 		return fail("there is no workspace it could be in", nil)
 	}
-	workspace, err := os.OpenRoot(base)
+	workspace, err := os.OpenRoot(base + "/")
 	if err != nil {
 		return fail("opening the workspace", err)
 	}
 	defer workspace.Close()
-	root, err := workspace.OpenRoot(dir)
+	root, err := workspace.OpenRoot(dir + "/")
 	if err != nil {
 		return fail("opening the layout beneath the workspace", err)
 	}

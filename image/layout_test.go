@@ -246,6 +246,68 @@ func TestOpenLocal(t *testing.T) {
 	}
 }
 
+// TestOpenLocalTampered: what is opened is what was pinned, byte for byte, also
+// where the files have the right names and still mean something.
+func TestOpenLocalTampered(t *testing.T) {
+	amd := built(t, "linux/amd64", "1")
+	config, err := amd.ConfigName()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, h := range map[string]v1.Hash{"manifest": mustDigest(t, amd), "config": config} {
+		dir := workspace(t)
+		newLayout(t, filepath.Join(dir, "l"), amd)
+		locked, err := NewResolver(Options{Dir: dir}).Resolve(t.Context(), "oci:l", both[:1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, "l", blobPath(h))
+		raw, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(path, append(raw, '\n'), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		img, closer, err := OpenLocal("oci:l", dir, "linux/amd64", locked.Platforms["linux-amd64"])
+		if err == nil {
+			err = WriteLayout(filepath.Join(t.TempDir(), "out"), img, "")
+			closer.Close()
+		}
+		checkError(t, err, new(*DigestError), strings.ToUpper(what)+" DOES NOT MATCH")
+	}
+}
+
+// TestPipesForLayouts: a pipe where a layout, or a part of it, should be is
+// refused. Nobody writes to it, so whoever opened it would wait for ever.
+func TestPipesForLayouts(t *testing.T) {
+	dir := workspace(t)
+	newLayout(t, filepath.Join(dir, "l"), built(t, "linux/amd64", "1"))
+	for _, name := range []string{"pipe", "l/index.json"} {
+		os.Remove(filepath.Join(dir, name))
+		if err := syscall.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, ref := range []string{"oci:pipe", "oci:" + filepath.Join(dir, "pipe"), "oci:pipe/x", "oci:l"} {
+		done := make(chan error, 2)
+		go func() {
+			_, err := NewResolver(Options{Dir: dir}).Resolve(t.Context(), ref, both)
+			done <- err
+			_, _, err = OpenLocal(ref, dir, "linux/amd64", lock.PlatformImage{Manifest: "sha256:" + zeros, Config: "sha256:" + zeros})
+			done <- err
+		}()
+		for range 2 {
+			select {
+			case err := <-done:
+				checkError(t, err, new(*LayoutError), "")
+			case <-time.After(time.Minute):
+				t.Fatalf("%s: it waits", ref)
+			}
+		}
+	}
+}
+
 func mustDigest(t *testing.T, of interface{ Digest() (v1.Hash, error) }) v1.Hash {
 	t.Helper()
 	h, err := of.Digest()

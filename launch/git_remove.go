@@ -49,7 +49,7 @@ func quoteGlob(path string) string {
 // removeStore removes what a run's git directories were made of. The sandbox
 // wrote in it, so it may be of any depth.
 func removeStore(dataRoot, name string) error {
-	root, err := os.OpenRoot(dataRoot)
+	root, err := os.OpenRoot(dataRoot + "/")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

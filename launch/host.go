@@ -322,7 +322,7 @@ func masked(ws string, shared bool) (map[string]fs.FileMode, error) {
 }
 
 func isEmpty(dir string) bool {
-	f, err := os.Open(dir)
+	f, err := os.Open(dir + "/") // not a pipe, if it is one by now
 	if err != nil {
 		return false
 	}

@@ -41,7 +41,7 @@ type MaskDir struct {
 
 // Do makes the directory, or finds that of another run that began meanwhile.
 func (o MaskDir) Do(context.Context, step.Values) (step.Values, error) {
-	root, err := os.OpenRoot(o.Workspace)
+	root, err := os.OpenRoot(o.Workspace + "/")
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func closedDir(dataRoot, name string) error {
 	if err := os.MkdirAll(dataRoot, 0o700); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(dataRoot)
+	root, err := os.OpenRoot(dataRoot + "/")
 	if err != nil {
 		return err
 	}

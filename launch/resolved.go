@@ -101,7 +101,7 @@ func (h Host) Leads(f *lock.File, profile string) []Lead {
 // mounted, so it does not look further.
 func socketsIn(dir string) (names []string) {
 	const look, most = 1000, 5
-	d, err := os.Open(dir)
+	d, err := os.Open(dir + "/") // not a pipe, if it is one by now
 	if err != nil {
 		return nil
 	}

@@ -45,7 +45,7 @@ var errTooLarge = errors.New("it is too large to look through")
 
 // Do looks through the directory, following no link.
 func (o HideSockets) Do(ctx context.Context, _ step.Values) (step.Values, error) {
-	root, err := os.OpenRoot(o.Dir)
+	root, err := os.OpenRoot(o.Dir + "/")
 	if err != nil {
 		return nil, err
 	}

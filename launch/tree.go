@@ -17,7 +17,7 @@ const treeDepth = 5
 // lazaret's own trees are, so that whatever was put there instead is not
 // removed with it.
 func removeTree(base, name string) error {
-	root, err := os.OpenRoot(base)
+	root, err := os.OpenRoot(base + "/")
 	if err != nil {
 		return err
 	}

@@ -128,7 +128,7 @@ func (u *undoer) removeContainer(ctx context.Context, engine podman.Engine, name
 
 // rmdir removes an empty directory below dir; anything else is left alone.
 func rmdir(dir, name string) error {
-	root, err := os.OpenRoot(dir)
+	root, err := os.OpenRoot(dir + "/")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -21,7 +21,7 @@ func TestShape(t *testing.T) {
 		t.Fatalf("only %d Go files were found: the rules would hold for nothing", len(all))
 	}
 	for _, s := range all {
-		for _, bad := range slices.Concat(checkImports(s), checkUses(s), checkGit(s)) {
+		for _, bad := range slices.Concat(checkImports(s), checkUses(s), checkGit(s), checkRoots(s)) {
 			t.Error(bad)
 		}
 	}
@@ -99,6 +99,8 @@ func TestRulesCatch(t *testing.T) {
 		{"launch/x.go", "package launch\nvar a, e = lookPath(\"git\", path)", "launch/x.go:2: git is run by gitshadow.Git only"},
 		{"gitshadow/x.go", "package gitshadow\nvar a = proc.Cmd{Argv: []string{\"/usr/bin/git\", \"status\"}}", "gitshadow/x.go:2: git is run by gitshadow.Git only"},
 		{"launch/x.go", "package launch\nvar a = filepath.Join(dir, \"git\")", ""},
+		{"launch/x.go", "package launch\nvar a, e = os.OpenRoot(dir)", `launch/x.go:2: OpenRoot(… + "/"), which opens no pipe`},
+		{"launch/x.go", "package launch\nvar a, e = os.OpenRoot(dir + \"/\")", ""},
 
 		{"image/x.go", `package image; import "lazaret/lock"`, ""},
 		{"cmd/lazaret/x.go", "package main\nimport (\n\"os\"\n\"lazaret/launch\"\n)\nfunc f() { os.Exit(1) }", ""},
@@ -114,7 +116,7 @@ func TestRulesCatch(t *testing.T) {
 		if tt.want != "" {
 			want = []string{tt.want}
 		}
-		if got := slices.Concat(checkImports(all[0]), checkUses(all[0]), checkGit(all[0])); !slices.Equal(got, want) {
+		if got := slices.Concat(checkImports(all[0]), checkUses(all[0]), checkGit(all[0]), checkRoots(all[0])); !slices.Equal(got, want) {
 			t.Errorf("%s\ngot  %q\nwant %q", tt.text, got, want)
 		}
 	}

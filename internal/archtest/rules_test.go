@@ -125,6 +125,31 @@ func checkUses(s source) (bad []string) {
 	return bad
 }
 
+// checkRoots finds directories that are opened as if they were ones. Without a
+// slash at its end, a path at which somebody put a pipe is waited for.
+func checkRoots(s source) (bad []string) {
+	if s.isTest() || strings.HasPrefix(s.dir(), "cmd/") || s.dir() == "gitshadow" {
+		return nil
+	}
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || len(call.Args) != 1 {
+			return true
+		}
+		if sel, ok := call.Fun.(*ast.SelectorExpr); !ok || sel.Sel.Name != "OpenRoot" {
+			return true
+		}
+		if sum, ok := call.Args[0].(*ast.BinaryExpr); ok {
+			if l, ok := sum.Y.(*ast.BasicLit); ok && l.Value == `"/"` {
+				return true
+			}
+		}
+		bad = append(bad, fmt.Sprintf(`%s: OpenRoot(… + "/"), which opens no pipe`, s.at(call.Pos())))
+		return true
+	})
+	return bad
+}
+
 // checkGit finds git named as a program: as a word given to a function that is
 // not about text, or as the first word of a list.
 func checkGit(s source) (bad []string) {

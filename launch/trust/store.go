@@ -55,7 +55,7 @@ func (s Store) open(make bool) (*os.Root, error) {
 	if err := safe(s.dir, fi, fs.ModeDir); err != nil {
 		return nil, err
 	}
-	return os.OpenRoot(s.dir)
+	return os.OpenRoot(s.dir + "/")
 }
 
 // safe refuses what is of another kind, of another owner, or open to others.
