@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -293,33 +292,4 @@ func fill(t *testing.T, path string) {
 	if err := syscall.Statfs(path, &st); err != nil || st.Bavail > 0 {
 		t.Fatalf("the disk is not full: %d blocks left, %v", st.Bavail, err)
 	}
-}
-
-// TestFaultReset: podman's containers, images and namespaces go away under a
-// running sandbox. Lazaret ends and leaves nothing, and the next launch works.
-func TestFaultReset(t *testing.T) {
-	needLong(t)
-	s := newSandboxed(t)
-	for _, how := range [][]string{{"rm", "--all", "--force", "--time", "0"}, {"system", "migrate"}, {"system", "reset", "--force"}} {
-		t.Run(strings.Join(how[:2], " "), func(t *testing.T) {
-			before := s.host()
-			c, out := s.start()
-			if text, err := exec.Command("podman", how...).CombinedOutput(); err != nil {
-				t.Logf("podman %s: %v\n%s", strings.Join(how, " "), err, text)
-			}
-			time.Sleep(time.Second)
-			c.Process.Signal(syscall.SIGTERM)
-			c.Wait()
-			t.Logf("status %d\n%s", c.ProcessState.ExitCode(), out)
-			c, out = s.cmd(nil, "clean")
-			if err := c.Run(); err != nil {
-				t.Errorf("clean: %v\n%s", err, out)
-			}
-			if diff := s.settled(before); diff != "" {
-				t.Errorf("the host is not as it was\n%s", diff)
-			}
-			s.must("launch", "shell", "--", "true")
-		})
-	}
-	fmt.Fprintln(os.Stderr, "podman's storage was reset: images are loaded again when they are needed")
 }
