@@ -55,26 +55,16 @@ func runAttacks(cmd *cobra.Command, d *deps, o attackOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	env, err := d.launchEnv()
+	on, err := d.ground(cmd.Context(), locked, o.profile, looking{}, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	if err := d.cleanBefore(cmd.Context(), env, cmd.ErrOrStderr()); err != nil {
-		return err
-	}
-	host, err := launch.Probe(locked.file, o.profile, env)
-	if err != nil {
-		return err
-	}
+	host := on.host
 	sweepArenas(cmd.Context(), os.TempDir(), host.Podman.Path, d.env)
 	if err := d.agreed(cmd, locked, o.profile, host); err != nil {
 		return err
 	}
-	helpers, err := ownHelpers()
-	if err != nil {
-		return err
-	}
-	plan, err := launch.Resolve(locked.file, o.profile, host, launch.Options{ID: launch.NewID(), Started: time.Now(), Helpers: helpers, SkipSetup: true})
+	plan, err := launch.Resolve(locked.file, o.profile, host, launch.Options{ID: launch.NewID(), Started: time.Now(), Helpers: on.helpers, SkipSetup: true})
 	if err != nil {
 		return err
 	}

@@ -121,22 +121,12 @@ func runDoctor(cmd *cobra.Command, d *deps, o launchOptions) error {
 	if err != nil {
 		return err
 	}
-	helpers, err := ownHelpers()
+	on, err := d.ground(cmd.Context(), locked, o.profile, looking{}, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	env, err := d.launchEnv()
-	if err != nil {
-		return err
-	}
-	if err := d.cleanBefore(cmd.Context(), env, cmd.ErrOrStderr()); err != nil {
-		return err
-	}
-	host, err := launch.Probe(locked.file, o.profile, env)
-	if err != nil {
-		return err
-	}
-	opts := launch.Options{ID: launch.NewID(), Started: time.Now(), Command: []string{launch.ProbePath, probeCommand}, Ephemeral: true, SkipSetup: true, Helpers: helpers}
+	host := on.host
+	opts := launch.Options{ID: launch.NewID(), Started: time.Now(), Command: []string{launch.ProbePath, probeCommand}, Ephemeral: true, SkipSetup: true, Helpers: on.helpers}
 	// Resolved twice: what is to be tried depends on what the plan denies.
 	plan, err := launch.Resolve(locked.file, o.profile, host, opts)
 	if err != nil {

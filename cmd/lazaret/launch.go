@@ -2,12 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -116,21 +112,6 @@ launch take away.`,
 	return cmd
 }
 
-// launchEnd is the end of a command with the status of what ran in a sandbox, or
-// an error of lazaret's own.
-func launchEnd(status int, err error) error {
-	var es *exitStatus
-	switch {
-	case errors.As(err, &es):
-		return err
-	case err != nil:
-		return &exitStatus{exitLazaret, err}
-	case status != 0:
-		return &exitStatus{Status: status}
-	}
-	return nil
-}
-
 func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	talk := &hush{w: cmd.ErrOrStderr()}
 	if o.back != nil {
@@ -150,28 +131,14 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 		}
 	}
 	file := locked.file
-	helpers, err := ownHelpers()
-	if err != nil {
-		return 0, err
-	}
-	env, err := d.launchEnv()
-	if err != nil {
-		return 0, err
-	}
 	stdin, stdout, stderr := files(cmd)
-	env.Terminal = o.detach || o.back != nil || term.IsTerminal(int(stdin.Fd())) && term.IsTerminal(int(stdout.Fd())) && hasTerminal()
-	if !o.dryRun {
-		// Before looking around: what a killed run left must not be taken for
-		// the person's own.
-		if err := d.cleanBefore(cmd.Context(), env, talk); err != nil {
-			return 0, err
-		}
-	}
-	host, err := launch.Probe(file, o.profile, env)
+	tty := o.detach || o.back != nil || term.IsTerminal(int(stdin.Fd())) && term.IsTerminal(int(stdout.Fd())) && hasTerminal()
+	on, err := d.ground(cmd.Context(), locked, o.profile, looking{terminal: tty, dryRun: o.dryRun}, talk)
 	if err != nil {
 		return 0, err
 	}
-	opts := launch.Options{ID: launch.NewID(), Started: time.Now(), Command: o.command, Ephemeral: o.ephemeral, SkipSetup: o.skipSetup, Helpers: helpers, EndWithoutNetwork: o.endOffline, Detached: o.detach || o.back != nil}
+	host := on.host
+	opts := launch.Options{ID: launch.NewID(), Started: time.Now(), Command: o.command, Ephemeral: o.ephemeral, SkipSetup: o.skipSetup, Helpers: on.helpers, EndWithoutNetwork: o.endOffline, Detached: o.detach || o.back != nil}
 	if o.dryRun {
 		host.Known = nil // what is done at most
 		opts.ID = "RUN"
@@ -246,7 +213,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 	defer stop()
 	screen.show(newBoard(o.profile, config.Show(d.tilde(host.Workspace)), plan.Steps, facts(plan, file, o.ephemeral)))
 	defer context.AfterFunc(ctx, screen.interrupt)()
-	var ran time.Duration
+	after := &aftermath{screen: screen, talk: talk, asked: asked, denied: denied, left: left, warned: func() { again(guard.told) }}
 	follow := []func(step.Event){
 		func(e step.Event) { screen.event(e, occupies) },
 		guard.event,
@@ -254,18 +221,10 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 		func(e step.Event) { told(notes, e) },
 		left.event,
 		rec.event,
+		after.event,
 	}
-	stuck := ""
-	follow = append(follow, func(e step.Event) {
-		if e.Kind == step.Failed && stuck == "" {
-			stuck = e.Step
-		}
-		if e.Kind == step.Done && e.Step == "sandbox" {
-			ran = time.Duration(e.Micros) * time.Microsecond
-		}
-	})
 	if o.back != nil {
-		follow = append(follow, o.back.event(env))
+		follow = append(follow, o.back.event(on.env))
 	}
 	if !host.Terminal || o.back != nil {
 		follow = append(follow, (&waits{d: d, talk: talk, screen: o.back.terminal()}).event)
@@ -286,50 +245,7 @@ func runLaunch(cmd *cobra.Command, d *deps, o launchOptions) (int, error) {
 			return nil
 		},
 	})
-	if ctx.Err() != nil {
-		screen.interrupt() // what told it may not have come to it
-	}
-	var leftover *launch.LeftoverError
-	screen.close(!errors.As(err, &leftover))
-	end := screen.newEnding(talk)
-	if end.quiet = o.quiet; o.back != nil {
-		end.look = nil // it is kept, and shown to whoever attaches
-	}
-	if ran > 0 {
-		end.ended(o.profile, status, ran)
-	}
-	tellGit(end, o.profile, plan.GitHome())
-	asked.end(end)
-	denied.end(end)
-	left.end(context.WithoutCancel(cmd.Context()), end)
-	again(guard.told)
-	if ran > 0 {
-		end.state(plan, file.Profiles[o.profile], o.ephemeral)
-	}
-	if errors.Is(err, launch.ErrStopped) {
-		fmt.Fprintf(talk, "lazaret: note: %v\n", launch.ErrStopped)
-	}
-	if (status == exitLazaret || status == exitPodman) && err == nil {
-		fmt.Fprintf(talk, "lazaret: note: podman could not start it, or its command ended so; \"lazaret doctor\" says whether a sandbox starts on this machine\n")
-	}
-	return status, pointed(unlessSignalled(ctx, err), stuck)
-}
-
-// doctorChecks says which of doctor's checks a step of a launch depends on.
-var doctorChecks = map[string]string{
-	"helper": "userns", "image": "storage", "network.image": "storage", "network.router": "tun",
-	"network.hello": "network", "network.cable": "network", "network.policy": "network", "control": "runtime-dir",
-}
-
-// pointed gives an error that has no hint one: the step that failed says where
-// to look.
-func pointed(err error, stuck string) error {
-	var es *exitStatus
-	var h hinter
-	if err == nil || errors.As(err, &es) || errors.As(err, &h) || doctorChecks[stuck] == "" {
-		return err
-	}
-	return hinted{err, fmt.Sprintf("see %s in what \"lazaret doctor\" prints", doctorChecks[stuck])}
+	return status, after.say(ctx, o, plan, file.Profiles[o.profile], status, err)
 }
 
 // told says what a person should know before the sandbox starts.
@@ -337,73 +253,4 @@ func told(talk io.Writer, e step.Event) {
 	if e.Kind == step.Told {
 		fmt.Fprintf(talk, "lazaret: note: %s\n", e.Attr["text"])
 	}
-}
-
-// agreed returns once the person has agreed to the lock, now or before.
-func (d *deps) agreed(cmd *cobra.Command, l lockFile, profile string, host launch.Host) error {
-	in, err := d.checkLaunch(l, profile, host)
-	if err != nil {
-		return err
-	}
-	if !in.empty() {
-		if err := in.ask(cmd, d); err != nil {
-			return err
-		}
-		if err := in.record(d); err != nil {
-			return err
-		}
-	}
-	return in.claimState(d, profile, host)
-}
-
-// agreedBefore is agreed where nobody is there to be asked, but was a moment ago.
-func (d *deps) agreedBefore(l lockFile, profile string, host launch.Host) error {
-	in, err := d.checkLaunch(l, profile, host)
-	switch {
-	case err != nil:
-		return err
-	case !in.empty():
-		return hinted{errors.New("what the lock grants has changed since you were asked"), "launch it again"}
-	}
-	return in.claimState(d, profile, host)
-}
-
-// files are the streams the sandbox gets. They are files in every real run.
-func files(cmd *cobra.Command) (in, out, err *os.File) {
-	in, _ = cmd.InOrStdin().(*os.File)
-	out, _ = cmd.OutOrStdout().(*os.File)
-	err, _ = cmd.ErrOrStderr().(*os.File)
-	return in, out, err
-}
-
-// terminalPath is the controlling terminal, whatever it is called.
-const terminalPath = "/dev/tty"
-
-// hasTerminal tells whether there is one: a stream can be a terminal that is
-// somebody else's.
-func hasTerminal() bool {
-	f, err := os.OpenFile(terminalPath, os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		return false
-	}
-	f.Close()
-	return true
-}
-
-// cleanBefore takes away what killed lazarets left behind. What cannot be is
-// said, and does not stop a launch, which shares nothing with it.
-func (d *deps) cleanBefore(ctx context.Context, env launch.Env, talk io.Writer) error {
-	cleaned, err := d.clean(ctx, env)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	for _, c := range cleaned {
-		tellGit(&ending{w: talk}, c.Record.Profile, c.Git)
-		if c.Err != nil {
-			fmt.Fprintf(talk, "lazaret: warning: cleaning up after run %s: %s\n", c.ID, config.Show(c.Err.Error()))
-		} else {
-			fmt.Fprintf(talk, "lazaret: note: cleaned up after run %s, which was killed\n", c.ID)
-		}
-	}
-	return nil
 }

@@ -50,24 +50,12 @@ func runPull(cmd *cobra.Command, d *deps, o trustOptions, profiles []string) err
 }
 
 func (d *deps) pull(cmd *cobra.Command, l lockFile, profile string) error {
-	helpers, err := ownHelpers()
+	on, err := d.ground(cmd.Context(), l, profile, looking{noSecrets: true}, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	env, err := d.launchEnv()
-	if err != nil {
-		return err
-	}
-	// No secret is handed to anything, so none need be set.
-	env.LookupEnv = func(string) (string, bool) { return "", true }
-	if err := d.cleanBefore(cmd.Context(), env, cmd.ErrOrStderr()); err != nil {
-		return err
-	}
-	host, err := launch.Probe(l.file, profile, env)
-	if err != nil {
-		return err
-	}
-	plan, err := launch.Resolve(l.file, profile, host, launch.Options{ID: launch.NewID(), Started: time.Now(), Ephemeral: true, SkipSetup: true, Helpers: helpers})
+	host := on.host
+	plan, err := launch.Resolve(l.file, profile, host, launch.Options{ID: launch.NewID(), Started: time.Now(), Ephemeral: true, SkipSetup: true, Helpers: on.helpers})
 	if err != nil {
 		return err
 	}
