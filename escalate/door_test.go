@@ -458,6 +458,29 @@ func TestManyRequests(t *testing.T) {
 	}
 }
 
+// TestOpenIsBounded: there are so many connections at a time and no more, however
+// long they may stay; whoever comes then finds nobody, and is let in later.
+func TestOpenIsBounded(t *testing.T) {
+	h := newHost(t, func(_ *host, c *Config) { c.Door.Open, c.Door.Greet = 3, 5*time.Minute })
+	var conns []net.Conn
+	for range 3 {
+		conns = append(conns, h.dial(t))
+	}
+	await(t, func() bool { return len(h.open) == 3 })
+	for range 5 {
+		c := h.dial(t)
+		if _, err := c.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
+			t.Errorf("one more is kept: %v", err)
+		}
+		c.Close()
+	}
+	conns[0].Close()
+	await(t, func() bool { return len(h.open) == 2 })
+	if r := h.ask(t, "true"); !r.Approved {
+		t.Errorf("once there is room: %+v", r)
+	}
+}
+
 // TestPaced: connections come in at a bounded rate, whatever comes of them.
 func TestPaced(t *testing.T) {
 	h := newHost(t, func(_ *host, c *Config) { c.Door.Rate, c.Door.Burst, c.Door.Greet = 10, 2, 50*time.Millisecond })

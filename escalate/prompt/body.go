@@ -28,7 +28,7 @@ func (p *page) label(s string) []cell {
 
 // field shows a text beside a label.
 func (p *page) field(label string, c []cell) {
-	for i, l := range wrap(c, p.text(labelled), true) {
+	for i, l := range wrap(p.sym.legible(c), p.text(labelled), true) {
 		if i > 0 {
 			label = ""
 		}
@@ -39,7 +39,7 @@ func (p *page) field(label string, c []cell) {
 // quoted shows the sandbox's own words, with a bar at every line that no text
 // can draw.
 func (p *page) quoted(c []cell, words bool) {
-	for _, l := range wrap(c, p.text(2), words) {
+	for _, l := range wrap(p.sym.legible(c), p.text(2), words) {
 		p.add(append(append(say(frame, p.sym.bar), spaces(1)...), l...)...)
 	}
 }
@@ -47,7 +47,7 @@ func (p *page) quoted(c []cell, words bool) {
 // note shows what should be seen about what stands above it.
 func (p *page) note(indent int, s string) {
 	head := append(spaces(indent), say(warn, p.sym.warn+" ")...)
-	for i, l := range wrap(cells(s, warn), p.text(columns(head)), true) {
+	for i, l := range wrap(p.sym.legible(cells(s, warn)), p.text(columns(head)), true) {
 		if i > 0 {
 			head = spaces(columns(head))
 		}
@@ -93,7 +93,7 @@ func written(a escalate.Ask) string {
 	if a.DirIn == "" || !slices.ContainsFunc(a.Argv[min(1, len(a.Argv)):], func(arg string) bool { return !strings.HasPrefix(arg, "/") }) {
 		return ""
 	}
-	return ", where the sandbox can make any word above a file or link of its own"
+	return ", where the sandbox can make any word a file or link"
 }
 
 func or(s, other string) string {
@@ -124,6 +124,9 @@ func (p *page) command(a escalate.Ask, edited bool) {
 	if edited {
 		title = " your command" + strings.TrimPrefix(title, " command")
 	}
+	if len(title) > p.w-3 {
+		title = ""
+	}
 	inner := p.w - 4
 	b := p.sym.box
 	rule := func(n int) []cell { return say(frame, strings.Repeat(b[4], max(n, 0))) }
@@ -137,7 +140,7 @@ func (p *page) command(a escalate.Ask, edited bool) {
 		if i == 0 {
 			as = bold
 		}
-		c := spaced(cells(arg, as))
+		c := p.sym.legible(spaced(cells(arg, as)))
 		if arg == "" {
 			c = []cell{{"(empty)", 7, hidden}}
 		}
@@ -180,7 +183,7 @@ func (p *page) notes(indent int, a escalate.Ask, part int, text string) {
 		p.note(indent, "has letters beyond ASCII")
 	}
 	if unseen(text) && !kinds[escalate.MarkHidden] {
-		p.note(indent, "holds characters that cannot be seen; they stand as \\…")
+		p.note(indent, "holds characters that cannot be seen; they stand as \\x and \\u")
 	}
 }
 

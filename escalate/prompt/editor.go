@@ -96,14 +96,14 @@ func (e editor) press(k tea.KeyPressMsg) editor {
 }
 
 // lines shows the text, and in which line the cursor is.
-func (e editor) lines(w int) (out [][]cell, row int) {
+func (e editor) lines(w int, sym symbols) (out [][]cell, row int) {
 	var all []cell
 	at := 0
 	for i, r := range e.text {
 		if i == e.at {
 			at = len(all)
 		}
-		c := cells(string(r), plain)
+		c := sym.legible(cells(string(r), plain))
 		if i == e.at {
 			for j := range c {
 				c[j].look = cursor

@@ -97,10 +97,11 @@ func (l line) render() string {
 
 // symbols are the characters of lazaret's own that not every terminal has.
 type symbols struct {
+	ascii                                     bool // there are no others
 	bar, rule, dot, up, down, warn, arrow, ok string
 	box                                       [6]string // corners from the upper left on, then lines across and down
 }
 
-var fancy = symbols{"┃", "─", "•", "↑", "↓", "▲", "→", "✓", [6]string{"╭", "╮", "╯", "╰", "─", "│"}}
+var fancy = symbols{false, "┃", "─", "•", "↑", "↓", "▲", "→", "✓", [6]string{"╭", "╮", "╯", "╰", "─", "│"}}
 
-var simple = symbols{"|", "-", "*", "^", "v", "!", "->", "+", [6]string{"+", "+", "+", "+", "-", "|"}}
+var simple = symbols{true, "|", "-", "*", "^", "v", "!", "->", "+", [6]string{"+", "+", "+", "+", "-", "|"}}

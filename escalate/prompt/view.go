@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +15,16 @@ const widest = 96
 func (m model) inner() int { return max(min(m.w-4, widest), 12) }
 
 // room is how many lines of the request are shown.
-func (m model) room() int { return max(m.h-len(m.head())-len(m.foot()), 1) }
+func (m model) room() int { return max(m.h-len(m.head())-len(m.foot()), 0) }
+
+// drawn is how wide a line can be that is drawn whole.
+func (m model) drawn() int { return m.w - 2 }
+
+// hides tells whether the window keeps something from being read, however one
+// scrolls. What the foot says never does.
+func (m model) hides() bool {
+	return m.room() == 0 || slices.ContainsFunc(m.lines[:m.need], func(l line) bool { return columns(l) > m.drawn() })
+}
 
 // View shows the prompt.
 func (m model) View() tea.View {
@@ -53,7 +63,7 @@ func (m model) content() string {
 	out = append(out, foot...)
 	text := make([]string, 0, m.h)
 	for _, l := range out[:min(len(out), m.h)] {
-		text = append(text, "  "+l.cut(m.w-2).render())
+		text = append(text, "  "+l.cut(m.drawn()).render())
 	}
 	return strings.Join(text, "\n")
 }
@@ -61,7 +71,8 @@ func (m model) content() string {
 // head names lazaret, the profile, and how many wait.
 func (m model) head() []line {
 	name := say(badge, " lazaret ")
-	l := join2(name, spaces(1), cells(m.ask.Profile, bold), say(plain, " asks to run a command on this machine"))
+	profile := m.sym.legible(cells(m.ask.Profile, bold))
+	l := join2(name, spaces(1), profile, say(plain, " asks to run a command on this machine"))
 	switch m.stage {
 	case leaving:
 		l = join2(name, say(plain, " nothing waits any more"))
@@ -76,7 +87,7 @@ func (m model) head() []line {
 	}
 	w := m.inner()
 	if columns(l)+1+columns(right) > w {
-		l = join2(name, spaces(1), cells(m.ask.Profile, bold), say(plain, " asks"))
+		l = join2(name, spaces(1), profile, say(plain, " asks"))
 	}
 	l = line(l).cut(w - columns(right))
 	out := []line{nil, join2(l, spaces(w-columns(l)-columns(right)), right), nil}
@@ -98,13 +109,13 @@ func (m model) waiting() (n int) {
 
 // foot says what can be pressed, and what stands in the way.
 func (m model) foot() []line {
-	var out []line
+	var note, out []line
 	if m.h >= 14 {
-		out = append(out, nil)
+		note = append(note, nil)
 	}
 	if m.note != "" {
-		for _, l := range wrap(cells(m.note, warn), m.inner(), true) {
-			out = append(out, l)
+		for _, l := range wrap(m.sym.legible(cells(m.note, warn)), m.inner(), true) {
+			note = append(note, l)
 		}
 	}
 	switch m.stage {
@@ -131,7 +142,11 @@ func (m model) foot() []line {
 	if m.h >= 14 {
 		out = append(out, nil)
 	}
-	return out
+	// The request goes before what is said about it.
+	if m.stage == asking {
+		note = note[:max(min(len(note), m.h-len(m.head())-len(out)-1), 0)]
+	}
+	return append(note, out...)
 }
 
 // status is the line above the keys: how much there is to read, and how long
@@ -139,6 +154,8 @@ func (m model) foot() []line {
 func (m model) status() line {
 	var l []cell
 	switch {
+	case m.small:
+		l = say(warn, m.sym.warn+" "+tooSmall)
 	case m.seen < m.need:
 		l = say(warn, fmt.Sprintf("%s %s to read before you can approve: space or %s", m.sym.down, lines(m.need-m.seen), m.sym.down))
 		if columns(l)+1+columns(m.left()) > m.inner() {
@@ -217,7 +234,7 @@ func (m model) stageLines() (out []line) {
 	case editing:
 		text(dim, "Quotes are a shell's, but no shell reads it: no variables, no pipes, no globs. What it runs is shown again before it does.")
 		out = append(out, nil)
-		ls, row := m.editor.lines(w - 2)
+		ls, row := m.editor.lines(w-2, m.sym)
 		room := max(m.h-len(m.head())-len(m.foot())-len(out), 1)
 		for _, l := range ls[max(min(row-room/2, len(ls)-room), 0):] {
 			out = append(out, join2(say(frame, m.sym.bar), spaces(1), l))

@@ -46,6 +46,32 @@ func cells(s string, as look) []cell {
 	return out
 }
 
+// legible writes out what a terminal that reads no UTF-8 cannot show: there, too,
+// no two texts look the same.
+func (y symbols) legible(c []cell) []cell {
+	if !y.ascii {
+		return c
+	}
+	var out []cell
+	for _, c := range c {
+		if c.text == "·" && c.look == hidden {
+			c = escaped(`\x20`)
+		}
+		if !foreign(c.text) {
+			out = append(out, c)
+			continue
+		}
+		for _, r := range c.text {
+			if r < 0x80 {
+				out = append(out, cell{string(r), 1, c.look})
+			} else {
+				out = append(out, escaped(escape(r)))
+			}
+		}
+	}
+	return out
+}
+
 func escaped(s string) cell { return cell{s, len(s), hidden} }
 
 func escape(r rune) string {
