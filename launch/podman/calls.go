@@ -7,7 +7,7 @@ import (
 
 // routerCalls are the system calls that a router makes: those of a Go program that
 // talks to sockets and to the kernel's network, and what a runtime needs to
-// start it. Podman's own profile lets a container make four hundred, and takes
+// start it. Podman's own profile lets a container make nearly four hundred, and takes
 // longer to be put into the kernel's form, for three architectures, than the
 // router takes for all of its work. What another kernel or another Go would like
 // better is answered with "there is no such call", upon which both do without.
