@@ -132,7 +132,8 @@ func (in inquiry) tell(w io.Writer, d *deps) {
 
 // digest leaves out what a person need not weigh before they agree, and cuts
 // what is too long to be read: a lock of a thousand harmless lines must not
-// hide the one that matters.
+// hide the one that matters. What grants something is never cut: the end of a
+// command is where its harm is.
 func digest(all []lock.Change) (list []lock.Change, left int) {
 	const lines, columns = 60, 400
 	for _, c := range all {
@@ -140,7 +141,7 @@ func digest(all []lock.Change) (list []lock.Change, left int) {
 			left++
 			continue
 		}
-		if n := utf8.RuneCountInString(c.Text); n > columns {
+		if n := utf8.RuneCountInString(c.Text); n > columns && !c.Alarm {
 			c.Text = string([]rune(c.Text)[:columns]) + fmt.Sprintf("… (%d more characters)", n-columns)
 		}
 		list = append(list, c)
