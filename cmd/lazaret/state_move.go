@@ -39,7 +39,7 @@ was given: it is readable for you only.`,
 }
 
 // export writes to a file that has its name only when it is whole.
-func (s stateIn) export(cmd *cobra.Command, t launch.StateTask, name string) (err error) {
+func (s stateIn) export(cmd *cobra.Command, t launch.StateTask, name string) error {
 	path, err := filepath.Abs(name)
 	if err != nil {
 		return err
@@ -47,23 +47,18 @@ func (s stateIn) export(cmd *cobra.Command, t launch.StateTask, name string) (er
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return hinted{fmt.Errorf("%s is there already", config.Show(name)), "choose another name"}
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".lazaret-export-")
+	f, err := newUnnamed(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
-	defer func() {
-		f.Close()
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-	if _, err = s.do(cmd, t, nil, f); err != nil {
+	defer f.Close()
+	if _, err = s.do(cmd, t, nil, f.File); err != nil {
 		return err
 	}
 	if err = f.Sync(); err != nil {
 		return err
 	}
-	if err = unix.Renameat2(unix.AT_FDCWD, f.Name(), unix.AT_FDCWD, path, unix.RENAME_NOREPLACE); err != nil {
+	if err = f.name(path); err != nil {
 		return fmt.Errorf("naming %s: %w", config.Show(name), err)
 	}
 	fi, err := f.Stat()
@@ -99,6 +94,15 @@ next sandbox runs: take in only what you trust. The first launch after it asks.`
 			defer f.Close()
 			if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
 				return hinted{fmt.Errorf("%s is not a regular file", config.Show(args[1])), "name an archive that \"lazaret state export\" wrote"}
+			}
+			// Nobody has agreed to what is in it, also where the directory was used
+			// before. Forgotten first: an import that is cut off asks as well.
+			if store, err := d.trustStore(); err != nil {
+				return err
+			} else if len(k.Layers) == 0 {
+				if err := store.ForgetUsers(filepath.Join(s.root, k.Dir)); err != nil {
+					return err
+				}
 			}
 			if _, err := s.do(cmd, s.task("import", k, nil), f, nil); err != nil {
 				return err

@@ -50,16 +50,5 @@ func (s Store) Begin(m Session) error {
 
 // Settle forgets the session of a workspace: its config is the person's own.
 func (s Store) Settle(workspace string) error {
-	root, err := s.open(false)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if err := root.Remove(recordName(sessionPrefix, workspace)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return s.remove(recordName(sessionPrefix, workspace))
 }

@@ -309,3 +309,25 @@ func (s Store) AddUser(dir, workspace string, now time.Time) error {
 	}
 	return s.write(recordName(statePrefix, dir), users{Version: 1, Dir: dir, Used: append(used, workspace), Since: now}, true)
 }
+
+// ForgetUsers forgets which workspaces have used a directory of state: what is
+// in it now is none of theirs.
+func (s Store) ForgetUsers(dir string) error {
+	return s.remove(recordName(statePrefix, dir))
+}
+
+// remove removes one record, if it is there.
+func (s Store) remove(name string) error {
+	root, err := s.open(false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
