@@ -186,6 +186,39 @@ func TestStoreRefuses(t *testing.T) {
 	}
 }
 
+// TestStoreOfOthers: what is somebody else's is no record of the person's, and
+// no place for one. Who is not root cannot give a file away, and has the root
+// directory for it.
+func TestStoreOfOthers(t *testing.T) {
+	refused := func(s Store) {
+		t.Helper()
+		r, err := s.Get("/ws", "/ws/lazaret.lock")
+		var unsafe *UnsafeError
+		if r != nil || !errors.As(err, &unsafe) || unsafe.Reason != "belongs to somebody else" {
+			t.Errorf("got %+v, %v", r, err)
+		}
+	}
+	if os.Getuid() != 0 {
+		refused(NewStore("/"))
+		return
+	}
+	for _, which := range []string{"", "/lock-*"} {
+		dir := filepath.Join(t.TempDir(), "trust")
+		s := NewStore(dir)
+		if err := s.Put(Record{Workspace: "/ws", Lock: "/ws/lazaret.lock", Text: text}); err != nil {
+			t.Fatal(err)
+		}
+		files, _ := filepath.Glob(dir + which)
+		if len(files) != 1 {
+			t.Fatal(files)
+		}
+		if err := os.Chown(files[0], 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+		refused(s)
+	}
+}
+
 func TestUsers(t *testing.T) {
 	s := NewStore(filepath.Join(t.TempDir(), "trust"))
 	now := time.Unix(0, 0)
