@@ -157,7 +157,7 @@ func ServeState(ctx context.Context, text string, environ []string, in io.Reader
 	case "export":
 		left, err := t.Place.Export(out)
 		for _, l := range left {
-			fmt.Fprintf(talk, "lazaret: warning: left out, since it is too deep: what is in %s\n", config.Show(l))
+			fmt.Fprintf(talk, "lazaret: warning: left out: %s: %s\n", config.Show(l.Path), l.Why)
 		}
 		return err
 	case "import":

@@ -3,9 +3,11 @@ package overlay
 import (
 	"archive/tar"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -34,10 +36,16 @@ const (
 	xattrMark  = "SCHILY.xattr."
 )
 
-// Export writes the layers of a place as a tar archive. It gives the paths of
-// directories that were left out, since they are too deep: a sandbox that makes
-// them must not keep its owner from the rest.
-func (p Place) Export(w io.Writer) (left []string, err error) {
+// Left is what an archive has not.
+type Left struct {
+	Path string
+	Why  string
+}
+
+// Export writes the layers of a place as a tar archive. It gives what was left
+// out, directories that are too deep and files that are mostly holes: a sandbox
+// that makes them must not keep its owner from the rest.
+func (p Place) Export(w io.Writer) (left []Left, err error) {
 	k, err := p.Read()
 	if err != nil {
 		return nil, err
@@ -65,7 +73,7 @@ func (p Place) Export(w io.Writer) (left []string, err error) {
 	return left, t.Close()
 }
 
-func (p Place) exportLayer(t *tar.Writer, name string, r Record) (left []string, err error) {
+func (p Place) exportLayer(t *tar.Writer, name string, r Record) (left []Left, err error) {
 	layer, err := p.layer(name)
 	if err != nil || layer == nil {
 		return nil, err
@@ -82,8 +90,12 @@ func (p Place) exportLayer(t *tar.Writer, name string, r Record) (left []string,
 	links := map[uint64]string{} // by inode: a layer is on one file system
 	err = walk(layer, r.Driver, func(n node) error {
 		err := exportNode(t, name, n, links)
+		if errors.Is(err, errHoles) {
+			left = append(left, Left{path.Join(r.Path, n.path), err.Error()})
+			return nil
+		}
 		if err == nil && isDir(n.st) && !n.gone && strings.Count(n.path, "/") >= deepest {
-			left = append(left, path.Join(r.Path, n.path))
+			left = append(left, Left{path.Join(r.Path, n.path), "what is in it is too deep"})
 			return errSkip
 		}
 		return err
@@ -123,6 +135,10 @@ func exportNode(t *tar.Writer, layer string, n node, links map[uint64]string) er
 		return err
 	}
 	defer f.Close()
+	if holes(f, h.Size) > holesMost {
+		delete(links, n.st.Ino)
+		return errHoles
+	}
 	if err := t.WriteHeader(h); err != nil {
 		return err
 	}
@@ -130,6 +146,29 @@ func exportNode(t *tar.Writer, layer string, n node, links map[uint64]string) er
 		return fmt.Errorf("%s: %w", show(n.path), err)
 	}
 	return nil
+}
+
+// holesMost is how many bytes of nothing are written of one file: an archive has
+// them as zeros, and a sandbox makes a file of terabytes in no time.
+const holesMost = 1 << 30
+
+var errHoles = fmt.Errorf("more than %d GiB of it are holes", holesMost>>30)
+
+// holes counts the bytes of a file that were never written; what a file system
+// compresses is none. Of one that does not know them, there are none.
+func holes(f *os.File, size int64) (n int64) {
+	for at := int64(0); at < size && n <= holesMost; {
+		hole, err := unix.Seek(fd(f), at, unix.SEEK_HOLE)
+		if err != nil || hole >= size {
+			break
+		}
+		if at, err = unix.Seek(fd(f), hole, unix.SEEK_DATA); err != nil {
+			at = size // nothing but the hole
+		}
+		n += at - hole
+	}
+	unix.Seek(fd(f), 0, io.SeekStart)
+	return n
 }
 
 func entry(n node, name string) *tar.Header {

@@ -668,8 +668,8 @@ func TestExportOfDeepTrees(t *testing.T) {
 	p := Kept(w.data, "agent")
 	left, err := p.Export(&b)
 	w.must(err)
-	if len(left) != 1 || !strings.HasPrefix(left[0], "/usr/d/d/") {
-		t.Fatalf("left out: %.100q", left)
+	if len(left) != 1 || !strings.HasPrefix(left[0].Path, "/usr/d/d/") {
+		t.Fatalf("left out: %.1000v", left)
 	}
 	w.must(p.Reset([]string{"usr"}, "ffffffffffff"))
 	w.must(p.Import(t.Context(), bytes.NewReader(b.Bytes()), "eeeeeeeeeeee", Native, ""))

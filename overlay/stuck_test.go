@@ -202,3 +202,29 @@ func TestTreesThatAreTooMuch(t *testing.T) {
 		})
 	}
 }
+
+// A file of terabytes that holds nothing is left out of an archive, and that is
+// said; one with holes that can be written is in it.
+func TestExportOfHoles(t *testing.T) {
+	w := newWorld(t, Native)
+	w.must(w.up(w.layer("/usr")))
+	w.sh("echo kept >zz; truncate -s 8T huge; ln huge huge2; truncate -s 8T tail; echo x >>tail; echo data >some; truncate -s 1M some; echo end >>some")
+	w.must(w.mounts.Down("usr"))
+	var b bytes.Buffer
+	p := Kept(w.data, "agent")
+	left, err := p.Export(&b)
+	w.must(err)
+	var paths []string
+	for _, l := range left {
+		paths = append(paths, l.Path)
+	}
+	if !slices.Equal(paths, []string{"/usr/huge", "/usr/huge2", "/usr/tail"}) || b.Len() > 4<<20 {
+		t.Errorf("left out %q, %d bytes", left, b.Len())
+	}
+	w.must(p.Reset([]string{"usr"}, "ffffffffffff"))
+	w.must(p.Import(t.Context(), &b, "eeeeeeeeeeee", Native, ""))
+	w.must(w.up(w.layer("/usr")))
+	if got := w.sh("cat zz; wc -c <some; tail -c 4 some; ls huge* tail 2>&1 | wc -l"); got != "kept\n1048580\nend\n2\n" {
+		t.Errorf("%q", got)
+	}
+}
