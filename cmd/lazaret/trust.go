@@ -12,6 +12,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -289,6 +290,9 @@ func when(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 func (d *deps) trustStore() (trust.Store, error) {
 	if d.stateDir() == "" {
 		return trust.Store{}, noHome("records of trust")
+	}
+	if !utf8.ValidString(d.cwd) {
+		return trust.Store{}, hinted{fmt.Errorf("the path of this directory, %s, is not UTF-8, so no yes to it can be recorded", config.Show(d.tilde(d.cwd))), "rename it"}
 	}
 	return trust.NewStore(d.stateDir() + "/trust"), nil
 }

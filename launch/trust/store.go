@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -117,6 +118,9 @@ func (s Store) read(name string, into any) error {
 // write replaces one record: whole, or not at all. With keep it lasts through a
 // power cut, which costs milliseconds.
 func (s Store) write(name string, v any, keep bool) error {
+	if err := plain(reflect.Indirect(reflect.ValueOf(v))); err != nil {
+		return err
+	}
 	data, err := json.Marshal(v)
 	if err != nil {
 		return err

@@ -186,6 +186,32 @@ func TestStoreRefuses(t *testing.T) {
 	}
 }
 
+// TestStoreKeepsBytes: what a record cannot say is refused, and not written as
+// something else.
+func TestStoreKeepsBytes(t *testing.T) {
+	const name = "/caf\xe9"
+	s := NewStore(filepath.Join(t.TempDir(), "trust"))
+	for what, put := range map[string]func() error{
+		"workspace": func() error { return s.Put(Record{Workspace: name, Lock: "/l", Text: text}) },
+		"lock":      func() error { return s.Put(Record{Workspace: "/w", Lock: name, Text: text}) },
+		"source": func() error {
+			return s.Put(Record{Workspace: "/w", Lock: "/l", Text: text, Sources: map[string]map[string]string{"p": {"/x": name}}})
+		},
+		"state":  func() error { return s.AddUser(name, "/w", time.Unix(0, 0)) },
+		"user":   func() error { return s.AddUser("/s", name, time.Unix(0, 0)) },
+		"config": func() error { return s.Begin(Session{Workspace: "/w", Exists: true, Config: name}) },
+		"helper": func() error { return s.PutHelper(Helper{Digest: Digest(nil), Workspace: name}) },
+	} {
+		var ne *NameError
+		if err := put(); !errors.As(err, &ne) || !strings.Contains(err.Error(), `caf\xe9`) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := s.Put(Record{Workspace: "/café", Lock: "/l", Text: text}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestStoreOfOthers: what is somebody else's is no record of the person's, and
 // no place for one. Who is not root cannot give a file away, and has the root
 // directory for it.
