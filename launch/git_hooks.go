@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"lazaret/gitshadow"
 	"lazaret/launch/podman"
@@ -102,6 +103,31 @@ func (r *resolver) nestedMounts() (out []podman.Mount) {
 		}
 	}
 	return out
+}
+
+// volumesApart refuses a volume by which the agent could write to what is covered
+// for git's sake below /workspace: the hooks, and nested repositories.
+func (r *resolver) volumesApart() error {
+	repo := r.Host.Git.Repo
+	covered, _ := repo.Hooks()
+	files, _ := repo.HookLinks()
+	covered = append(covered, files...)
+	for _, n := range repo.Nested {
+		covered = append(covered, filepath.Join(n.Path, ".git"))
+	}
+	for _, target := range slices.Sorted(maps.Keys(r.profile.Mounts)) {
+		m := r.profile.Mounts[target]
+		if m.Kind != lock.KindBind || !strings.HasPrefix(m.Mode, "rw") || within(target, "/workspace") {
+			continue
+		}
+		for _, path := range covered {
+			if touch(r.Host.Sources[target].Path, filepath.Join(r.Host.Workspace, path)) {
+				return refuse("mount it read-only, or a narrower directory",
+					"mounting %s at %s: the agent could write that way to %s, from which your git runs programs", config.Show(m.From), config.Show(target), config.Show(path))
+			}
+		}
+	}
+	return nil
 }
 
 // hookLinks lists the files that hooks are links to, which are to be read-only

@@ -73,3 +73,27 @@ func TestHookLinksMounts(t *testing.T) {
 		t.Errorf("it says\n%s", all)
 	}
 }
+
+// TestVolumesApart: no volume leads around the covers over hooks and nested
+// repositories.
+func TestVolumesApart(t *testing.T) {
+	for _, tt := range []struct {
+		name, from, mode string
+		refused          bool
+	}{
+		{"the hooks", "h", "rw", true}, {"above them", "deep", "rw", true}, {"read-only", "deep", "ro", false}, {"beside them", "deep/other", "rw", false},
+		{"a file that a hook is a link to", "scripts", "rw", true}, {"a nested repository", "vendor", "rw", true}, {"its work tree's part", "vendor/lib/src", "rw", false},
+	} {
+		h := fixedHost()
+		h.Git.Repo.HooksPath, h.Git.Repo.HookFiles = "deep/hooks", []string{"scripts/check"}
+		if tt.from == "h" {
+			tt.from = "deep/hooks"
+		}
+		h.Git.Repo.Nested = []gitshadow.Repo{{Path: "vendor/lib"}}
+		h.Sources["/v"] = Source{Path: filepath.Join(h.Workspace, tt.from), Exists: true, Dir: true}
+		file := locked(t, base+"git = \"none\"\nvolumes = [{host = \"{workspace_dir}/"+tt.from+"\", container = \"/v\", mode = \""+tt.mode+"\"}]\n")
+		if _, err := Resolve(file, "my_agent", h, options()); (err != nil) != tt.refused || err != nil && !strings.Contains(err.Error(), "your git runs programs") {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}

@@ -118,6 +118,9 @@ func Resolve(f *lock.File, profile string, h Host, o Options) (*Plan, error) {
 	if err := r.git(); err != nil {
 		return nil, err
 	}
+	if err := r.volumesApart(); err != nil {
+		return nil, err
+	}
 	mounts, err := r.mounts()
 	if err != nil {
 		return nil, err
