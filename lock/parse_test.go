@@ -184,8 +184,9 @@ func FuzzFormat(f *testing.F) {
 		f.Add(s, "b", int64(1), true)
 		f.Add("b", s, int64(-1), false)
 	}
+	made := oneProfile(f)
 	f.Fuzz(func(t *testing.T, a, b string, n int64, yes bool) {
-		file := richFile(t)
+		file := another(made)
 		p := file.Profiles["claude"]
 		p.Command = []string{a, b}
 		p.Env = map[string]string{"KEY": a, "OTHER": b}
