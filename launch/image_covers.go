@@ -21,12 +21,13 @@ import (
 // repository itself, which is mounted with the workspace, was open.
 
 // covers are the places that must be what they are called: all but the profile's
-// own volumes, which are no cover of anything. Nor is what the runtime mounts by
-// itself, as /tmp: some images have a link there.
+// own volumes, which are no cover of anything, and its persistent directories,
+// for which links are refused where they are opened. What the runtime mounts by
+// itself, as /tmp, is none either: some images have a link there.
 func (r *resolver) covers(mounts []podman.Mount) []string {
 	var out []string
 	for _, m := range mounts {
-		if own, ok := r.profile.Mounts[m.Target]; !ok || own.Kind != lock.KindBind || within(m.Target, "/workspace") {
+		if own := r.profile.Mounts[m.Target]; own.Kind != lock.KindBind && own.Kind != lock.KindOverlay || within(m.Target, "/workspace") {
 			out = append(out, m.Target)
 		}
 	}

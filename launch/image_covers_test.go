@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"lazaret/launch/podman"
+	"lazaret/lock"
 )
 
 // TestImageCovers: podman mounts where a link in the image leads, so that an
@@ -72,5 +75,26 @@ func TestImageCovers(t *testing.T) {
 		if !slices.Contains(covers, want) {
 			t.Errorf("%s is not among %q", want, covers)
 		}
+	}
+}
+
+// TestImageCoversMounted: where podman keeps images in a way of its own, it is
+// asked to show one, and told afterwards that this is over.
+func TestImageCoversMounted(t *testing.T) {
+	dir := t.TempDir()
+	log, root, script := filepath.Join(dir, "log"), filepath.Join(dir, "root"), filepath.Join(dir, "podman")
+	text := "#!/bin/sh\necho \"$*\" >>" + log + "\ncase $* in *'image mount'*) echo " + root + " ;; esac\n"
+	if err := errors.Join(os.WriteFile(script, []byte(text), 0o755), os.MkdirAll(filepath.Join(root, "workspace"), 0o755), os.Symlink("/x", filepath.Join(root, "workspace/.git"))); err != nil {
+		t.Fatal(err)
+	}
+	o := Image{Engine: podman.Engine{Podman: script}, Environ: os.Environ(), Profile: "box", Pinned: lock.PlatformImage{Config: "sha256:aa"}, Covers: []string{"/workspace/.git"}}
+	for _, verified := range []bool{true, false} {
+		if err := o.look(t.Context(), nil, verified); err == nil || !strings.Contains(err.Error(), "/workspace/.git") {
+			t.Errorf("verified before: %v: %v", verified, err)
+		}
+	}
+	said, _ := os.ReadFile(log)
+	if strings.Count(string(said), "image mount sha256:aa\n") != 2 || strings.Count(string(said), "image unmount sha256:aa\n") != 2 {
+		t.Errorf("podman was asked\n%s", said)
 	}
 }
