@@ -58,6 +58,9 @@ func TestSmallWindows(t *testing.T) {
 					p.m = p.m.show(p.m.ask)
 				}
 				p.reads(t, fmt.Sprint(w, "x", h), notes...)
+				if h == 6 && w == 30 && p.m.obstacle() != "" {
+					t.Errorf("%dx%d: what was said before keeps it from being read: %s\n%s", w, h, p.m.obstacle(), p.screen())
+				}
 				if p.m.obstacle() == "" {
 					approved++
 				} else if w >= 40 && h >= 8 {
