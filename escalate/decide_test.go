@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	shellquote "github.com/kballard/go-shellquote"
+	"golang.org/x/sys/unix"
 
 	"lazaret/escalate/wire"
 	"lazaret/lock/config"
@@ -334,11 +335,18 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// FuzzMarks: no argument makes marking fail, or names an argument that is none.
+// FuzzMarks: no argument makes marking fail, or names an argument that is none;
+// and a path leads where the kernel says.
 func FuzzMarks(f *testing.F) {
 	d := newDeciding(f)
 	m := Marker{Lookup: d.Lookup, Dir: d.ws, Banned: config.Banned}
-	for _, s := range []string{"x", "a=b:c,d", "@", "file://", "\x00", "/..//", strings.Repeat("=:,", 50)} {
+	os.MkdirAll(filepath.Join(d.ws, "a/b/c"), 0o755)
+	for from, to := range map[string]string{"ws/l": "a/b/c", "ws/o": d.bin, "ws/a/u": "../..", "ws/a/r": "//" + d.dir + "/./volume", "ws/loop": "loop", "ws/a/b/i": "../../l/../i2", "ws/a/i2": "u"} {
+		if err := os.Symlink(to, filepath.Join(d.dir, from)); err != nil {
+			f.Fatal(err)
+		}
+	}
+	for _, s := range []string{"l/../../a", "o/../ws/l", "a/u/volume", "a/r/mine", "loop/..", "l/../i/../bin", "a/b/i/ws/./l//..", "x", "a=b:c,d", "@", "file://", "\x00", "/..//", strings.Repeat("=:,", 50)} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -346,6 +354,17 @@ func FuzzMarks(f *testing.F) {
 			if k.Arg < 0 || k.Arg > 1 || k.Text == "" {
 				t.Fatalf("%q: %+v", s, k)
 			}
+		}
+		fd, err := unix.Open(d.ws+"/"+s, unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil || s == "" || s[0] == '/' || strings.ContainsRune(s, 0) || len(s) > 1000 {
+			unix.Close(fd)
+			return
+		}
+		defer unix.Close(fd)
+		real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+		left := filesLook
+		if got := m.lead(s, &left); err == nil && got.end != real && !strings.HasPrefix(real, "/proc/") {
+			t.Fatalf("%q leads to %s, and not to %s", s, real, got.end)
 		}
 	})
 }
