@@ -8,6 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"lazaret/internal/proc"
 )
@@ -46,6 +49,13 @@ func quoteGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
+// A git that a killed lazaret had started goes on for a moment, and may still be
+// writing into what is removed.
+const (
+	lastWords = 5 * time.Second
+	lastLook  = 20 * time.Millisecond
+)
+
 // removeStore removes what a run's git directories were made of. The sandbox
 // wrote in it, so it may be of any depth.
 func removeStore(dataRoot, name string) error {
@@ -57,8 +67,13 @@ func removeStore(dataRoot, name string) error {
 		return err
 	}
 	defer root.Close()
-	if err := root.RemoveAll(name); err != nil {
-		return fmt.Errorf("removing %s: %w", name, err)
+	for end := time.Now().Add(lastWords); ; time.Sleep(lastLook) {
+		err := root.RemoveAll(name)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, unix.ENOTEMPTY) || time.Now().After(end) {
+			return fmt.Errorf("removing %s: %w", name, err)
+		}
 	}
-	return nil
 }
