@@ -170,10 +170,12 @@ func (f *Filter) judgePlain(final byte, p []int) bool {
 		if len(p) != 1 || p[0] != 5 && p[0] != 6 || !f.ask() {
 			return false
 		}
-		if p[0] == 5 {
-			f.status++
+		if p[0] == 6 {
+			return true
 		}
-		return true
+		f.status++
+		f.out = append(f.out, statusQuestion...) // in the one form that a Window counts
+		return false
 	case 'c':
 		return at(p, 0, 0) == 0 && f.ask()
 	}

@@ -44,6 +44,21 @@ func (r *reports) feed(b []byte) {
 	r.last = bytes.Clone(r.last[max(len(r.last)-reportMax, 0):])
 }
 
+// questions counts what a Filter let through that asks for a report.
+type questions struct {
+	n    int
+	last []byte // of what was shown: it comes in parts, cut anywhere
+}
+
+func (q *questions) feed(b []byte) {
+	edge := append(q.last, b[:min(len(b), len(statusQuestion)-1)]...)
+	q.n += bytes.Count(edge, statusQuestion) + bytes.Count(b, statusQuestion)
+	if len(b) >= len(statusQuestion)-1 {
+		edge = b
+	}
+	q.last = bytes.Clone(edge[max(len(edge)-len(statusQuestion)+1, 0):])
+}
+
 // counted copies what a terminal says, and counts the reports in it.
 func (r *reports) counted(dst, src []byte) []byte {
 	r.feed(src)

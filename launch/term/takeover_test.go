@@ -291,6 +291,26 @@ func TestReports(t *testing.T) {
 	}
 }
 
+// TestQuestions: however a sandbox writes the question and wherever what is shown
+// is cut, a window counts what the filter does.
+func TestQuestions(t *testing.T) {
+	const asks = "x\x1b[5n\x1b[05nyy\x1b[0005n\x1b[6n\x1b[5n\x1b[5n\x1b[15n"
+	var f Filter
+	shown := f.Append(nil, []byte(asks))
+	if f.status != 5 {
+		t.Fatalf("%d of 5", f.status)
+	}
+	for size := 1; size <= len(shown); size++ {
+		var q questions
+		for i := 0; i < len(shown); i += size {
+			q.feed(shown[i:min(i+size, len(shown))])
+		}
+		if q.n != f.status {
+			t.Errorf("%d bytes at a time: %d", size, q.n)
+		}
+	}
+}
+
 // What the person's shell prints next stands where the sandbox left off.
 func TestCloseKeepsTheCursor(t *testing.T) {
 	for _, end := range []string{"", "\x1b[1;10r\x1b[4;1H", "\x1b[?69h\x1b[2;9s\x1b[4;1H", "\x1b[?1049h\x1b[1;10r\x1b[5;5Hx"} {

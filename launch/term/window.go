@@ -1,7 +1,6 @@
 package term
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -80,7 +79,8 @@ func (w *Window) Show(ctx context.Context, far Far) (left bool, err error) {
 	winch := make(chan os.Signal, 1)
 	signal.Notify(winch, unix.SIGWINCH)
 	var going sync.WaitGroup
-	asked, said := 0, reports{}
+	var asked questions
+	var said reports
 	going.Go(func() {
 		for range winch {
 			far.Resize(w.Size())
@@ -99,7 +99,7 @@ func (w *Window) Show(ctx context.Context, far Far) (left bool, err error) {
 			if !w.utf8 {
 				b = narrow(b)
 			}
-			asked += bytes.Count(b, statusQuestion)
+			asked.feed(b)
 			if _, werr := w.tty.Write(b); werr != nil {
 				far.Close() // the window was closed
 			}
@@ -113,7 +113,7 @@ func (w *Window) Show(ctx context.Context, far Far) (left bool, err error) {
 	w.tty.SetReadDeadline(time.Time{})
 	inOrder := errors.Is(err, io.EOF)
 	s := Session{tty: w.tty, said: said}
-	s.filter.status = asked
+	s.filter.status = asked.n
 	if !inOrder {
 		s.write(everything)
 	}
