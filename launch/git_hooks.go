@@ -106,7 +106,9 @@ func (r *resolver) nestedMounts() (out []podman.Mount) {
 }
 
 // volumesApart refuses a volume by which the agent could write to what is covered
-// for git's sake below /workspace: the hooks, and nested repositories.
+// for git's sake below /workspace: the hooks, and nested repositories. The covers
+// lie over a directory that is mounted at its own place, but not if it is one of
+// them, or lies in one.
 func (r *resolver) volumesApart() error {
 	repo := r.Host.Git.Repo
 	covered, _ := repo.Hooks()
@@ -117,11 +119,14 @@ func (r *resolver) volumesApart() error {
 	}
 	for _, target := range slices.Sorted(maps.Keys(r.profile.Mounts)) {
 		m := r.profile.Mounts[target]
-		if m.Kind != lock.KindBind || !strings.HasPrefix(m.Mode, "rw") || within(target, "/workspace") {
+		if m.Kind != lock.KindBind || !strings.HasPrefix(m.Mode, "rw") {
 			continue
 		}
+		source := r.Host.Sources[target].Path
+		name, below := strings.CutPrefix(target+"/", "/workspace/")
+		itself := below && source == filepath.Join(r.Host.Workspace, name)
 		for _, path := range covered {
-			if touch(r.Host.Sources[target].Path, filepath.Join(r.Host.Workspace, path)) {
+			if c := filepath.Join(r.Host.Workspace, path); within(source, c) || !itself && within(c, source) {
 				return refuse("mount it read-only, or a narrower directory",
 					"mounting %s at %s: the agent could write that way to %s, from which your git runs programs", config.Show(m.From), config.Show(target), config.Show(path))
 			}

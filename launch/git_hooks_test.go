@@ -75,23 +75,33 @@ func TestHookLinksMounts(t *testing.T) {
 }
 
 // TestVolumesApart: no volume leads around the covers over hooks and nested
-// repositories.
+// repositories, wherever it is mounted.
 func TestVolumesApart(t *testing.T) {
 	for _, tt := range []struct {
-		name, from, mode string
-		refused          bool
+		name, from, at, mode string
+		refused              bool
 	}{
-		{"the hooks", "h", "rw", true}, {"above them", "deep", "rw", true}, {"read-only", "deep", "ro", false}, {"beside them", "deep/other", "rw", false},
-		{"a file that a hook is a link to", "scripts", "rw", true}, {"a nested repository", "vendor", "rw", true}, {"its work tree's part", "vendor/lib/src", "rw", false},
+		{"the hooks", "deep/hooks", "/v", "rw", true},
+		{"above them", "deep", "/v", "rw", true},
+		{"read-only", "deep", "/v", "ro", false},
+		{"beside them", "deep/other", "/v", "rw", false},
+		{"a file that a hook is a link to", "scripts", "/v", "rw", true},
+		{"a nested repository", "vendor", "/v", "rw", true},
+		{"its work tree's part", "vendor/lib/src", "/v", "rw", false},
+		{"elsewhere in the workspace", "deep", "/workspace/x", "rw", true},
+		{"there, read-only", "deep", "/workspace/x", "ro", false},
+		{"a file, there", "scripts", "/workspace/x", "rw", true},
+		{"a nested repository, there", "vendor", "/workspace/x", "rw", true},
+		{"at its own place", "deep", "/workspace/deep", "rw", false},
+		{"in the cover's place", "deep/hooks", "/workspace/deep/hooks", "rw", true},
+		{"among the hooks", "deep/hooks/d", "/workspace/deep/hooks/d", "rw", true},
+		{"in the place of a file's cover", "scripts/check", "/workspace/scripts/check", "rw", true},
 	} {
 		h := fixedHost()
 		h.Git.Repo.HooksPath, h.Git.Repo.HookFiles = "deep/hooks", []string{"scripts/check"}
-		if tt.from == "h" {
-			tt.from = "deep/hooks"
-		}
 		h.Git.Repo.Nested = []gitshadow.Repo{{Path: "vendor/lib"}}
-		h.Sources["/v"] = Source{Path: filepath.Join(h.Workspace, tt.from), Exists: true, Dir: true}
-		file := locked(t, base+"git = \"none\"\nvolumes = [{host = \"{workspace_dir}/"+tt.from+"\", container = \"/v\", mode = \""+tt.mode+"\"}]\n")
+		h.Sources[tt.at] = Source{Path: filepath.Join(h.Workspace, tt.from), Exists: true, Dir: true}
+		file := locked(t, base+"git = \"none\"\nvolumes = [{host = \"{workspace_dir}/"+tt.from+"\", container = \""+tt.at+"\", mode = \""+tt.mode+"\"}]\n")
 		if _, err := Resolve(file, "my_agent", h, options()); (err != nil) != tt.refused || err != nil && !strings.Contains(err.Error(), "your git runs programs") {
 			t.Errorf("%s: %v", tt.name, err)
 		}
