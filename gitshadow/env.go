@@ -1,6 +1,7 @@
 package gitshadow
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"strconv"
@@ -20,10 +21,7 @@ func (r *Repo) Settings(ctx context.Context, g Git) (Person, error) {
 	if err != nil {
 		return Person{}, refuse("\"git config --list\" says what is wrong"+withoutGit, "asking git where hooks are: "+err.Error())
 	}
-	if err := r.hooksIn(r.Workspace, found[hooksKey], g.Home); err != nil {
-		return Person{}, err
-	}
-	if err := r.nestedHooks(ctx, g); err != nil {
+	if err := cmp.Or(r.hooksIn(r.Workspace, found[hooksKey], g.Home), r.nestedHooks(ctx, g)); err != nil {
 		return Person{}, err
 	}
 	return Person{

@@ -1,6 +1,7 @@
 package gitshadow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -9,8 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"lazaret/internal/proc"
 )
@@ -59,14 +58,13 @@ const hooksKey = "core.hooksPath"
 
 // FindHooks finds where git looks for hooks in a workspace that the sandbox has
 // without git, and in repositories nested in it: there too, git on the host
-// would run what lies there. g needs the program and the person's home.
+// would run what lies there. g needs the program and the person's home. Where
+// some cannot be kept from the agent, all others are found all the same.
 func (r *Repo) FindHooks(ctx context.Context, g Git) error {
 	switch r.Kind {
 	case None:
 	case Above:
-		if err := r.hooksAbove(ctx, g); err != nil {
-			return err
-		}
+		return cmp.Or(r.hooksAbove(ctx, g), r.nestedHooks(ctx, g))
 	default:
 		g.GitDir = r.GitDir
 		_, err := r.Settings(ctx, g)
@@ -98,7 +96,7 @@ func (r *Repo) hooksAbove(ctx context.Context, g Git) error {
 
 // nestedHooks finds the hooks of nested repositories: by the settings of each, or
 // else by the person's. Git is not asked in them: a sandbox may have made them.
-func (r *Repo) nestedHooks(ctx context.Context, g Git) error {
+func (r *Repo) nestedHooks(ctx context.Context, g Git) (refused error) {
 	if len(r.Nested) == 0 {
 		return nil
 	}
@@ -120,15 +118,14 @@ func (r *Repo) nestedHooks(ctx context.Context, g Git) error {
 			}
 			hooks = append(hooks, own...)
 		}
+		err := n.hooksAmong(r.Workspace, hooks, g.Home)
 		if left < 0 {
-			return refuse("have core.hooksPath in its config itself"+withoutGit,
+			err = refuse("have core.hooksPath in its config itself"+withoutGit,
 				"the config of the nested repository "+show(n.Path)+" includes more than a hundred files: where its hooks are cannot be said")
 		}
-		if err := n.hooksAmong(r.Workspace, hooks, g.Home); err != nil {
-			return err
-		}
+		refused = cmp.Or(refused, err)
 	}
-	return nil
+	return refused
 }
 
 // includesMost is how many files of settings are read of one repository.
@@ -168,14 +165,12 @@ func (g Git) hooksSet(path string, left *int) (found []string, sure bool) {
 
 // hooksAmong says where hooks are that are in one of several places. Only one of
 // them may be one that the agent could write to: the others would stay open.
-func (r *Repo) hooksAmong(workspace string, places []string, home string) error {
+func (r *Repo) hooksAmong(workspace string, places []string, home string) (refused error) {
 	var kept Repo
 	for _, place := range slices.Compact(slices.Sorted(slices.Values(places))) {
-		if err := r.hooksIn(workspace, place, home); err != nil {
-			return err
-		}
+		refused = cmp.Or(refused, r.hooksIn(workspace, place, home))
 		if kept.HooksPath != "" && r.HooksPath != "" && kept.HooksPath != r.HooksPath {
-			return refuse("have one core.hooksPath in its config, without a condition"+withoutGit,
+			refused = refuse("have one core.hooksPath in its config, without a condition"+withoutGit,
 				"by its settings, hooks of the nested repository "+show(r.Path)+" are in "+show(kept.HooksPath)+" or in "+show(r.HooksPath)+": only one of them can be kept from the agent")
 		}
 		files, gone := append(kept.HookFiles, r.HookFiles...), append(kept.HookGone, r.HookGone...)
@@ -185,7 +180,7 @@ func (r *Repo) hooksAmong(workspace string, places []string, home string) error 
 		kept.HookFiles, kept.HookGone = files, gone
 	}
 	r.HooksPath, r.Hookless, r.HookFiles, r.HookGone = kept.HooksPath, kept.Hookless, kept.HookFiles, kept.HookGone
-	return nil
+	return refused
 }
 
 // hooksIn says where in the outermost workspace a repository's hooks are, that a
@@ -197,7 +192,7 @@ func (r *Repo) hooksIn(workspace, hooks, home string) error {
 		if r.CommonDir == "" {
 			return nil
 		}
-		hooks = leadsTo(r.CommonDir + "/hooks")
+		hooks = r.CommonDir + "/hooks"
 	}
 	if strings.HasPrefix(hooks, "~/") && home != "" {
 		hooks = home + "/" + hooks[2:]
@@ -205,80 +200,26 @@ func (r *Repo) hooksIn(workspace, hooks, home string) error {
 	if !filepath.IsAbs(hooks) {
 		hooks = r.Workspace + "/" + hooks
 	}
-	r.linked(hooks, workspace)
-	path := filepath.Clean(hooks)
-	if !within(path, workspace) {
-		// By a link from elsewhere it may lead here all the same.
-		if path = leadsTo(hooks); !within(path, workspace) {
-			return nil
-		}
+	path, loose := follow(hooks, r.kept(workspace))
+	if loose != "" {
+		rel, _ := filepath.Rel(workspace, loose)
+		return refuse("put the hooks into a real directory, or unset core.hooksPath"+withoutGit,
+			"git looks for hooks by way of "+show(rel)+" in the workspace: the agent could put a link there that leads to others")
 	}
 	rel, _ := filepath.Rel(workspace, path)
 	switch {
+	case !within(path, workspace), r.masked(path, workspace):
+		return r.linked(path, workspace)
 	case rel == ".":
 		return refuse("put the hooks into a directory of their own, or unset core.hooksPath"+withoutGit,
 			"git looks for hooks in the workspace itself: the agent could put hooks there")
-	case within(path, filepath.Join(workspace, ".git")), within(path, filepath.Join(r.Workspace, ".git")):
-		return nil // which the sandbox does not have
 	}
 	r.HooksPath = rel
-	return r.hookless(workspace)
-}
-
-// hooksMost is how many hooks are looked at: git knows about thirty.
-const hooksMost = 1000
-
-// linked finds the hooks in a directory that are links to files of the outermost
-// workspace: whoever writes those writes the hook.
-func (r *Repo) linked(hooks, workspace string) {
-	dir, err := os.OpenFile(hooks, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return
+	if err := r.hookless(workspace); err != nil {
+		r.HooksPath, r.Hookless = "", nil // no mount covers what is no directory
+		return err
 	}
-	defer dir.Close()
-	entries, _ := dir.ReadDir(hooksMost)
-	for _, e := range entries {
-		if e.Type() != fs.ModeSymlink {
-			continue
-		}
-		to := leadsTo(filepath.Join(hooks, e.Name()))
-		rel, err := filepath.Rel(workspace, to)
-		if err != nil || !within(to, workspace) || within(to, filepath.Join(workspace, ".git")) || within(to, filepath.Join(r.Workspace, ".git")) {
-			continue
-		}
-		switch fi, err := os.Lstat(to); {
-		case err != nil:
-			r.HookGone = append(r.HookGone, rel)
-		case fi.Mode().IsRegular():
-			r.HookFiles = append(r.HookFiles, rel)
-		}
-	}
-}
-
-// linksMost is how many links to nothing are followed, as the kernel would
-// (path_resolution(7)).
-const linksMost = 40
-
-// leadsTo is where a path leads, as far as there is something at it; also by
-// links to what is not there yet: a sandbox could make it.
-func leadsTo(path string) string {
-	for rest, links := "", 0; ; {
-		if to, err := filepath.EvalSymlinks(path); err == nil {
-			return filepath.Join(to, rest)
-		}
-		if to, err := os.Readlink(path); err == nil && links < linksMost {
-			if !filepath.IsAbs(to) {
-				to = filepath.Dir(path) + "/" + to
-			}
-			path, links = to, links+1
-			continue
-		}
-		i := strings.LastIndexByte(strings.TrimRight(path, "/"), '/')
-		if i <= 0 {
-			return filepath.Join(path, rest)
-		}
-		path, rest = path[:i], path[i:]+rest
-	}
+	return r.linked(path, workspace)
 }
 
 // hookless finds what is missing on the way to the hooks.
@@ -315,15 +256,4 @@ func (r *Repo) Hooks() (paths, missing []string) {
 		}
 	}
 	return paths, missing
-}
-
-// HookLinks lists the files in the workspace that hooks of any of its
-// repositories are links to, and those of them that are not there.
-func (r *Repo) HookLinks() (files, gone []string) {
-	for _, repo := range append([]Repo{*r}, r.Nested...) {
-		files, gone = append(files, repo.HookFiles...), append(gone, repo.HookGone...)
-	}
-	slices.Sort(files)
-	slices.Sort(gone)
-	return slices.Compact(files), slices.Compact(gone)
 }

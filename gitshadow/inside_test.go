@@ -502,7 +502,7 @@ func TestSettings(t *testing.T) {
 	}
 	sh(t, dir+"/r", `rm .git/bad`)
 	sh(t, dir+"/r", `git config core.hooksPath hooks/x; ln -s /tmp hooks`)
-	if _, err := r.Settings(t.Context(), g); err == nil || !strings.Contains(err.Error(), `"hooks" is no directory`) {
+	if _, err := r.Settings(t.Context(), g); err == nil || !strings.Contains(err.Error(), `by way of "hooks"`) {
 		t.Errorf("by a link: %v", err)
 	}
 }

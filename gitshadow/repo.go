@@ -53,7 +53,7 @@ type Repo struct {
 	// outermost first.
 	Hookless []string
 	// HookFiles are the files of the outermost Workspace that hooks are links to,
-	// below it and clean. What such a link leads to and is not there, is in
+	// below it and clean. Where such a link leads and there is no file, is in
 	// HookGone.
 	HookFiles, HookGone []string
 	// Nested are the repositories below Workspace, parents first: submodules

@@ -144,7 +144,7 @@ func (r *resolver) hookLinks(hooks []string) []string {
 	}
 	for _, path := range gone {
 		if !covered(path) {
-			r.notice("a hook is a link to " + config.Show(path) + ", which is not there: the agent can make it, and your next commit runs it")
+			r.notice("a hook is a link to " + config.Show(path) + ", where there is no file: the agent can make it, and your next commit runs it")
 		}
 	}
 	return slices.DeleteFunc(files, covered)

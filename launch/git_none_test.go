@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,6 +68,21 @@ func TestHooksWithoutGit(t *testing.T) {
 	git("config", "core.hooksPath", ".")
 	if _, notices := mounts(); !slices.ContainsFunc(notices, func(n string) bool { return strings.Contains(n, "hooks") }) {
 		t.Errorf("%q", notices)
+	}
+	// With git, it is one.
+	git("config", "--unset", "core.hooksPath")
+	if err := errors.Join(os.RemoveAll(filepath.Join(ws, ".git/hooks")), os.Mkdir(filepath.Join(ws, ".git/hooks"), 0o755),
+		os.Symlink("../../current/b", filepath.Join(ws, ".git/hooks/pre-push")), os.Symlink("tools", filepath.Join(ws, "current"))); err != nil {
+		t.Fatal(err)
+	}
+	const said = `the hook "pre-push" is a link by way of "current" in the workspace`
+	if _, notices := mounts(); len(notices) != 1 || !strings.Contains(notices[0], said) {
+		t.Errorf("%q", notices)
+	}
+	var re *RefusedError
+	h := &Host{Workspace: ws, UID: os.Getuid(), Home: "/nonexistent"}
+	if err := h.probeGit("quarantine", env); !errors.As(err, &re) || !strings.Contains(re.What, said) || !strings.Contains(re.Do, "a link to the file itself") {
+		t.Errorf("%v", err)
 	}
 }
 
