@@ -46,11 +46,14 @@ func (r *resolver) lookAt(mounts []podman.Mount) {
 
 // look refuses an image that does not have things as podman, the runtime and
 // lazaret need them. What is so of the image whatever is mounted need not be
-// looked at again of one that was verified.
+// looked at again of one that was verified. What none of its layers has in the
+// way, they have not together either: only else are those of a verified image
+// put together. What they are then is the kernel's to say, as it is when they are
+// mounted for the sandbox: an upper layer may have put a file in a link's place.
 func (o Image) look(ctx context.Context, layers []string, verified bool) (err error) {
 	root := ""
 	switch {
-	case verified && len(o.Covers) == 0:
+	case verified && (len(o.Covers) == 0 || len(layers) > 0 && o.uncovered(layers...) == nil):
 		return nil
 	case len(layers) == 0:
 		mount := ImageRoot{Engine: o.Engine, Environ: o.Environ, Image: o.Pinned.Config, Value: rootValue}
@@ -63,8 +66,6 @@ func (o Image) look(ctx context.Context, layers []string, verified bool) (err er
 			err = errors.Join(err, gone)
 		}()
 		root = out[rootValue]
-		layers = []string{root}
-	case verified:
 	case len(layers) == 1:
 		root = layers[0]
 	default:
@@ -74,22 +75,22 @@ func (o Image) look(ctx context.Context, layers []string, verified bool) (err er
 		}
 		defer os.Remove(dir)
 		if err := overlay.Stack(layers, dir); err != nil {
-			return o.look(ctx, nil, false) // then podman has a way of its own
+			return o.look(ctx, nil, verified) // then podman has a way of its own
 		}
 		defer unix.Unmount(dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 		root = dir
 	}
-	if err := o.uncovered(layers); err != nil || verified {
+	if err := o.uncovered(root); err != nil || verified {
 		return err
 	}
 	return o.unexpected(root)
 }
 
 // uncovered refuses an image that has something else than a directory or a file,
-// or a link on the way, where lazaret mounts something. It looks into each layer:
-// what is in a lower one only is refused too.
-func (o Image) uncovered(layers []string) error {
-	for _, dir := range layers {
+// or a link on the way, where lazaret mounts something, in one of these
+// directories.
+func (o Image) uncovered(dirs ...string) error {
+	for _, dir := range dirs {
 		for _, path := range o.Covers {
 			if inTheWay(dir, path) {
 				return refuse("use an image without it, or remove it in one built from this",
