@@ -43,8 +43,9 @@ type Left struct {
 }
 
 // Export writes the layers of a place as a tar archive. It gives what was left
-// out, directories that are too deep and files that are mostly holes: a sandbox
-// that makes them must not keep its owner from the rest.
+// out, directories that are too deep and files with more holes
+// than there is room for: a sandbox that makes them must not keep its owner from
+// the rest.
 func (p Place) Export(w io.Writer) (left []Left, err error) {
 	k, err := p.Read()
 	if err != nil {
@@ -64,8 +65,9 @@ func (p Place) Export(w io.Writer) (left []Left, err error) {
 	if _, err := t.Write(data); err != nil {
 		return nil, err
 	}
+	room := holesMost
 	for _, name := range slices.Sorted(maps.Keys(k.Layers)) {
-		more, err := p.exportLayer(t, name, k.Layers[name])
+		more, err := p.exportLayer(t, name, k.Layers[name], &room)
 		if left = append(left, more...); err != nil {
 			return left, fmt.Errorf("exporting %s: %w", k.Layers[name].Path, err)
 		}
@@ -73,7 +75,7 @@ func (p Place) Export(w io.Writer) (left []Left, err error) {
 	return left, t.Close()
 }
 
-func (p Place) exportLayer(t *tar.Writer, name string, r Record) (left []Left, err error) {
+func (p Place) exportLayer(t *tar.Writer, name string, r Record, room *int64) (left []Left, err error) {
 	layer, err := p.layer(name)
 	if err != nil || layer == nil {
 		return nil, err
@@ -89,7 +91,7 @@ func (p Place) exportLayer(t *tar.Writer, name string, r Record) (left []Left, e
 	}
 	links := map[uint64]string{} // by inode: a layer is on one file system
 	err = walk(layer, r.Driver, func(n node) error {
-		err := exportNode(t, name, n, links)
+		err := exportNode(t, name, n, links, room)
 		if errors.Is(err, errHoles) {
 			left = append(left, Left{path.Join(r.Path, n.path), err.Error()})
 			return nil
@@ -103,7 +105,7 @@ func (p Place) exportLayer(t *tar.Writer, name string, r Record) (left []Left, e
 	return left, err
 }
 
-func exportNode(t *tar.Writer, layer string, n node, links map[uint64]string) error {
+func exportNode(t *tar.Writer, layer string, n node, links map[uint64]string, room *int64) error {
 	h := entry(n, layer+"/"+n.path)
 	switch {
 	case n.gone:
@@ -135,10 +137,12 @@ func exportNode(t *tar.Writer, layer string, n node, links map[uint64]string) er
 		return err
 	}
 	defer f.Close()
-	if holes(f, h.Size) > holesMost {
+	empty := holes(f, h.Size, *room)
+	if empty > *room {
 		delete(links, n.st.Ino)
 		return errHoles
 	}
+	*room -= empty
 	if err := t.WriteHeader(h); err != nil {
 		return err
 	}
@@ -148,16 +152,18 @@ func exportNode(t *tar.Writer, layer string, n node, links map[uint64]string) er
 	return nil
 }
 
-// holesMost is how many bytes of nothing are written of one file: an archive has
-// them as zeros, and a sandbox makes a file of terabytes in no time.
-const holesMost = 1 << 30
+// holesMost is how many bytes of nothing are written to one archive: it has them
+// as zeros, and a sandbox makes a file of terabytes, or thousands of a gigabyte,
+// in no time.
+var holesMost int64 = 1 << 30
 
-var errHoles = fmt.Errorf("more than %d GiB of it are holes", holesMost>>30)
+var errHoles = fmt.Errorf("its holes are too much for one archive, which has room for %d GiB of them", holesMost>>30)
 
-// holes counts the bytes of a file that were never written; what a file system
-// compresses is none. Of one that does not know them, there are none.
-func holes(f *os.File, size int64) (n int64) {
-	for at := int64(0); at < size && n <= holesMost; {
+// holes counts the bytes of a file that were never written, up to when there are
+// more than most; what a file system compresses is none. Of one that does not
+// know them, there are none.
+func holes(f *os.File, size, most int64) (n int64) {
+	for at := int64(0); at < size && n <= most; {
 		hole, err := unix.Seek(fd(f), at, unix.SEEK_HOLE)
 		if err != nil || hole >= size {
 			break

@@ -115,7 +115,8 @@ func FuzzArchive(f *testing.F) {
 					if k := n.kind(); !n.gone && k != 0o040000 && k != 0o100000 && k != 0o120000 {
 						t.Errorf("it made %s of kind %o", n.path, k)
 					}
-					return exportNode(w, "usr", n, links)
+					room := holesMost
+					return exportNode(w, "usr", n, links, &room)
 				})
 			}
 			if err = errors.Join(err, w.Close()); err != nil {
