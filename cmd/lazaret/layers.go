@@ -204,7 +204,11 @@ func (d *deps) tellMoved(talk io.Writer, l lockFile) {
 	if in.Override != nil {
 		o.config = in.Override.Path
 	}
-	_, now, err := loadLayers(d, o)
+	err := d.noLinkTo(o.config, l.shown)
+	var now lock.Inputs
+	if err == nil {
+		_, now, err = loadLayers(d, o)
+	}
 	if err != nil {
 		fmt.Fprintf(talk, "lazaret: note: whether %s is up to date cannot be told: %s\n", config.Show(l.shown), config.Show(err.Error()))
 		return

@@ -266,30 +266,6 @@ func (o lockOptions) question(old *lock.File, talk io.Writer, shown string) ([]s
 	return platforms, layered
 }
 
-// mayOpen refuses a --config FILE that lies outside of the workspace and that
-// only a lock names which nobody here agreed to: a repository that was cloned
-// would choose which of the person's files is read, and learn what it is by what
-// is said of it.
-func (d *deps) mayOpen(file, path, shown string) error {
-	if !filepath.IsAbs(file) && !strings.HasPrefix(file, "~/") || filepath.Dir(path) == filepath.Join(d.stateDir(), "locks") {
-		return nil
-	}
-	store, err := d.trustStore()
-	if err != nil {
-		return err
-	}
-	if r, err := store.Get(d.cwd, path); err == nil && r != nil {
-		agreed, err := lock.Salvage([]byte(r.Text))
-		if err == nil && agreed.Inputs.Override != nil && agreed.Inputs.Override.Path == file {
-			return nil
-		}
-	}
-	return hinted{
-		fmt.Errorf("%s was made with --config %s, outside of the workspace, and you have not agreed to it here", config.Show(shown), config.Show(file)),
-		`give --config again; after "lazaret trust" it takes part by itself`,
-	}
-}
-
 func ownHelpers() (lock.Helpers, error) {
 	sidecars, clients, err := image.Helpers()
 	return lock.Helpers{Sidecar: sidecars, Escalate: clients}, err
