@@ -75,7 +75,7 @@ func (a *aftermath) say(ctx context.Context, o launchOptions, plan *launch.Plan,
 	if errors.Is(err, launch.ErrStopped) {
 		fmt.Fprintf(a.talk, "lazaret: note: %v\n", launch.ErrStopped)
 	}
-	if status == exitLazaret && err == nil {
+	if (status == exitLazaret || status == exitPodman) && err == nil {
 		fmt.Fprintf(a.talk, "lazaret: note: podman could not start it, or its command ended so; \"lazaret doctor\" says whether a sandbox starts on this machine\n")
 	}
 	return pointed(unlessSignalled(ctx, err), a.stuck)
