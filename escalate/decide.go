@@ -115,7 +115,7 @@ func (p Policy) match(argv []string) (entry []string, why string) {
 // namesPlace tells whether an argument can name what is not in the directory
 // where the command runs.
 func namesPlace(a string) bool {
-	list, _ := paths(a)
+	list, _, _ := paths(a)
 	return strings.Contains(a, "/") || slices.Contains(list, "..")
 }
 

@@ -231,7 +231,8 @@ func TestMarks(t *testing.T) {
 		os.WriteFile(filepath.Join(d.dir, name), []byte(name), 0o644)
 	}
 	for from, to := range map[string]string{
-		"ws/docs": filepath.Join(d.dir, "home/sub"), "ws/deep": "a/b", "ws/new-key": filepath.Join(d.dir, "home/none"), "ws/loop": "loop", "away": "home/sub",
+		"ws/docs": filepath.Join(d.dir, "home/sub"), "ws/@key": filepath.Join(d.dir, "home/id_key"), "ws/<key": filepath.Join(d.dir, "home/id_key"),
+		"ws/deep": "a/b", "ws/new-key": filepath.Join(d.dir, "home/none"), "ws/loop": "loop", "away": "home/sub",
 	} {
 		if err := os.Symlink(to, filepath.Join(d.dir, from)); err != nil {
 			t.Fatal(err)
@@ -251,6 +252,7 @@ func TestMarks(t *testing.T) {
 		{[]string{"aws", "./x.sh", script, "not/there"}, "1:writable 2:writable 3:writable"},
 		{[]string{"aws", "--file=x.sh", "-fx.sh", "file://" + script, "@x.sh", "k=v,src=x.sh:ro"}, "1:writable 2:writable 3:writable 4:writable 5:writable"},
 		{[]string{"aws", "report.txt"}, "1:link"},
+		{[]string{"aws", "@key", "<key", "--x=@key", "@other"}, "1:link 2:link 3:link"}, // a link can have such a name
 		{[]string{"aws", filepath.Join(d.dir, "leads-in")}, "1:writable"},
 		{[]string{"aws", filepath.Join(d.dir, "volume", "new")}, "1:writable"},
 		{[]string{"aws", "/workspace/x.sh", "/run/lazaret/certs"}, "1:inside 2:inside"},

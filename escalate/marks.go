@@ -96,7 +96,12 @@ func alike(s string) (found rune, mixed bool) {
 // pathMarks marks an argument that names something that the sandbox can change.
 func (m Marker) pathMarks(arg int, a string, left *int) (out []Mark) {
 	seen := map[MarkKind]bool{}
-	list, more := paths(a)
+	list, written, more := paths(a)
+	for _, p := range written {
+		if m.begins(p) {
+			list = append(list, p)
+		}
+	}
 	for _, p := range list {
 		mark, ok := m.pathMark(p, left)
 		if ok && !seen[mark.Kind] {
@@ -115,8 +120,9 @@ func (m Marker) pathMarks(arg int, a string, left *int) (out []Mark) {
 const partsLook = 64
 
 // paths are the parts of an argument that a program may take for a path; more
-// tells that there are others.
-func paths(a string) (list []string, more bool) {
+// tells that there are others. written are those that begin with what some programs
+// take off, as they are written: a file can have such a name.
+func paths(a string) (list, written []string, more bool) {
 	list = []string{a}
 	if _, v, ok := strings.Cut(a, "="); ok {
 		list = append(list, v)
@@ -133,9 +139,19 @@ func paths(a string) (list []string, more bool) {
 		for _, prefix := range []string{"file://", "fileb://", "@", "<"} {
 			v = strings.TrimPrefix(v, prefix)
 		}
+		if v != list[i] {
+			written = append(written, list[i])
+		}
 		list[i] = v
 	}
-	return list, more
+	return list, written, more
+}
+
+// begins tells whether the first name of a relative path is there.
+func (m Marker) begins(p string) bool {
+	first, _, _ := strings.Cut(p, "/")
+	_, err := os.Lstat(filepath.Join(m.Dir, first))
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // pathMark marks a path. left is how many names may still be looked up.

@@ -26,6 +26,13 @@ func (p *page) label(s string) []cell {
 	return append(say(dim, s), spaces(labelled-len(s))...)
 }
 
+// words are lazaret's own.
+func (p *page) words(s string) {
+	for _, l := range wrap(say(dim, s), p.text(0), true) {
+		p.add(l...)
+	}
+}
+
 // field shows a text beside a label.
 func (p *page) field(label string, c []cell) {
 	for i, l := range wrap(p.sym.legible(c), p.text(labelled), true) {
@@ -65,7 +72,7 @@ func request(a escalate.Ask, edited bool, w int, sym symbols) (lines []line, nee
 	}
 	p.gap()
 	if strings.TrimSpace(a.Reason) == "" {
-		p.add(say(dim, "The sandbox gives no reason.")...)
+		p.words("The sandbox gives no reason.")
 	} else {
 		p.add(say(dim, "The sandbox says:")...)
 		p.quoted(cells(a.Reason, agent), true)
@@ -194,7 +201,7 @@ func (p *page) input(a escalate.Ask) {
 		return
 	}
 	p.gap()
-	p.add(say(dim, fmt.Sprintf("It would read %s of input from the sandbox:", size(a.StdinSize)))...)
+	p.words(fmt.Sprintf("It would read %s of input from the sandbox:", size(a.StdinSize)))
 	text := string(a.Stdin)
 	for l := range strings.Lines(text) {
 		p.quoted(cells(strings.TrimSuffix(l, "\n"), agent), false)

@@ -269,7 +269,7 @@ func (m model) layout() model {
 	case all: // what was read once was read
 		m.seen = len(m.lines)
 	default:
-		m.seen = 0
+		m.top, m.seen = 0, 0 // to be read from its beginning, where reading counts
 	}
 	return m.saw()
 }
@@ -283,6 +283,10 @@ func (m model) saw() model {
 }
 
 func (m model) scroll(by int) model {
+	if m.stage == asking && by > 0 && m.top > m.seen {
+		m.top = m.seen // after a jump, reading goes on where it was left
+		return m.saw()
+	}
 	m.top = max(min(m.top+by, len(m.lines)-m.room()), 0)
 	return m.saw()
 }

@@ -72,6 +72,28 @@ func TestSmallWindows(t *testing.T) {
 	if approved == 0 {
 		t.Error("nothing can be approved")
 	}
+	// An ordinary request with input can be approved in an ordinary window, also
+	// after its size was changed half-way, and after a jump to the end.
+	piped := ask(2, "kubectl", "apply", "-f", "-")
+	piped.Reason = ""
+	piped.Stdin = []byte(strings.Repeat("line\n", 60))
+	piped.StdinSize = int64(len(piped.Stdin))
+	for _, w := range []int{30, 40, 51, 80} {
+		for what, first := range map[string]func(*person){
+			"":         func(*person) {},
+			"a resize": func(p *person) { p.send(code(tea.KeyDown)); p.send(tea.WindowSizeMsg{Width: w - 2, Height: 24}) },
+			"the end":  func(p *person) { p.send(code(tea.KeyEnd)) },
+		} {
+			p := sit(t, w, 24, piped)
+			first(p)
+			for range 200 {
+				p.send(code(tea.KeyDown))
+			}
+			if o := p.m.obstacle(); o != "" {
+				t.Errorf("%d columns, %s: %s\n%s", w, what, o, p.screen())
+			}
+		}
+	}
 	for _, size := range [][2]int{{80, 3}, {80, 2}, {14, 30}, {10, 40}} {
 		p := sit(t, size[0], size[1], long)
 		for range 200 {
