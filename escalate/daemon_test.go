@@ -39,7 +39,7 @@ func TestOutcomes(t *testing.T) {
 	})
 	t.Run("approved", func(t *testing.T) {
 		h := newHost(t, nil)
-		h.answering(t, func(a Ask) Verdict { return seen(a) })
+		h.answering(t, seen)
 		r := h.ask(t, "sh", "-c", "pwd; echo oops >&2; exit 7")
 		if r.Status != wire.Approved || *r.ExitCode != 7 || r.Stdout != h.ws+"\n" || r.Stderr != "oops\n" {
 			t.Errorf("%+v", r)
@@ -51,7 +51,9 @@ func TestOutcomes(t *testing.T) {
 	t.Run("edited", func(t *testing.T) {
 		h := newHost(t, nil)
 		h.answering(t, func(a Ask) Verdict {
-			return Verdict{Kind: Approve, Argv: []string{"echo", "it's mine"}, By: "test"}
+			argv := []string{"echo", "it's mine"}
+			r, _ := h.Queue().Resolve(t.Context(), argv)
+			return Verdict{Kind: Approve, Argv: argv, Program: r.Program, Marks: r.Marks, By: "test"}
 		})
 		r := h.ask(t, "echo", "yours")
 		if r.Status != wire.Edited || !r.Approved || r.Stdout != "it's mine\n" || r.Command != `echo 'it'"'"'s mine'` {
@@ -166,7 +168,7 @@ func TestKilled(t *testing.T) {
 					c.Policy.AutoApprove = append(c.Policy.AutoApprove, []string{"daemonize"})
 				}
 			})
-			h.answering(t, func(a Ask) Verdict { return Verdict{Kind: Approve} })
+			h.answering(t, seen)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			done := make(chan wire.Response, 1)
@@ -213,23 +215,23 @@ func awaitPid(t *testing.T, path string) (pid int) {
 // but what was shown, and no descriptor of lazaret's.
 func TestNoTerminal(t *testing.T) {
 	h := newHost(t, nil)
-	h.answering(t, func(a Ask) Verdict { return Verdict{Kind: Approve} })
+	h.answering(t, seen)
 	r := h.ask(t, "sh", "-c", `cat; readlink /proc/$$/fd/0; ls /proc/$$/fd; read -r p c s pp g sid tty rest < /proc/$$/stat; echo "$tty" $((sid == p)); (echo >/dev/tty) 2>/dev/null || echo none`)
 	if want := "/dev/null\n0\n1\n2\n0 1\nnone\n"; r.Stdout != want {
 		t.Errorf("%q %s", r.Stdout, r.Stderr)
 	}
 	// Input is shown, hashed and handed over, and keeps even a whitelisted
 	// command from running unasked.
-	var seen Ask
+	var shown Ask
 	h2 := newHost(t, nil)
-	h2.answering(t, func(a Ask) Verdict { seen = a; return Verdict{Kind: Approve} })
+	h2.answering(t, func(a Ask) Verdict { shown = a; return seen(a) })
 	r, err := h2.send(t.Context(), wire.Request{Command: "show", Stdin: []byte("kind: Secret\n")})
 	if err != nil || !strings.HasSuffix(r.Stdout, "kind: Secret\n") {
 		t.Errorf("%v %q", err, r.Stdout)
 	}
 	sum := sha256.Sum256([]byte("kind: Secret\n"))
-	if string(seen.Stdin) != "kind: Secret\n" || seen.StdinSize != 13 || seen.StdinSHA256 != hex.EncodeToString(sum[:]) || !strings.Contains(seen.Why, "input") {
-		t.Errorf("%+v", seen)
+	if string(shown.Stdin) != "kind: Secret\n" || shown.StdinSize != 13 || shown.StdinSHA256 != hex.EncodeToString(sum[:]) || !strings.Contains(shown.Why, "input") {
+		t.Errorf("%+v", shown)
 	}
 }
 
@@ -237,7 +239,7 @@ func TestNoTerminal(t *testing.T) {
 // as it was.
 func TestOutput(t *testing.T) {
 	h := newHost(t, func(_ *host, c *Config) { c.MaxOutput = 1000 })
-	h.answering(t, func(a Ask) Verdict { return Verdict{Kind: Approve} })
+	h.answering(t, seen)
 	r := h.ask(t, "sh", "-c", "head -c 100000000 /dev/zero; echo end >&2")
 	out, errs, err := r.Output()
 	if err != nil || len(out) != 1000 || string(errs) != "end\n" || !r.Truncated || *r.ExitCode != 0 {
@@ -262,7 +264,7 @@ func TestOutput(t *testing.T) {
 // TestUnwritten: what cannot be written down does not happen.
 func TestUnwritten(t *testing.T) {
 	h := newHost(t, func(_ *host, c *Config) { c.Log = func(Entry) error { return errors.New("disk full") } })
-	h.answering(t, func(a Ask) Verdict { return Verdict{Kind: Approve} })
+	h.answering(t, seen)
 	for _, argv := range [][]string{{"true"}, {"touch", filepath.Join(h.dir, "mark")}} {
 		if r := h.ask(t, argv...); r.Status != wire.Denied || r.Approved || !strings.Contains(r.Error, "audit log") {
 			t.Errorf("%q: %+v", argv, r)
@@ -323,6 +325,12 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 	if p, _ := h.Queue().Pending(t.Context()); len(p) != 1 {
 		t.Error("and it is gone")
+	}
+	// Nor does a yes count that does not say what it was shown, edited or not.
+	for _, v := range []Verdict{{Kind: Approve}, {Kind: Approve, Argv: []string{"echo"}}, {Kind: Approve, Marks: a.Marks, By: "test"}} {
+		if err := h.Queue().Answer(t.Context(), a.Seq, v); !errors.Is(err, ErrProgram) {
+			t.Errorf("approving unseen gives %v", err)
+		}
 	}
 	// Editing to nothing that can be run does not run the original either.
 	if err := h.Queue().Answer(t.Context(), a.Seq, Verdict{Kind: Approve, Argv: []string{"nothing-of-that-name"}}); err == nil {

@@ -1,19 +1,15 @@
 package escalate
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	shellquote "github.com/kballard/go-shellquote"
-	"golang.org/x/sys/unix"
 
-	"lazaret/escalate/wire"
 	"lazaret/lock/config"
 )
 
@@ -56,8 +52,9 @@ func newDeciding(t testing.TB) deciding {
 			{"aws", "sts", "get-caller-identity"}, {"git", "status"}, {"ls"}, {"ctx"}, {"multi"}, {"tool", "x"}, {"me"}, {"inward"}, {"through"},
 			{"kubens"}, {"plain"}, {"mine"}, {"renamed"}, {"lazaret", "ps"}, {"date"},
 		},
-		AutoApproveExact: [][]string{{"aws", "whoami"}, {"ls", d.dir}, {"ls", d.ws}, {"ls", "--of=" + d.dir + "/volume/mine"}},
-		Banned:           config.Banned,
+		AutoApproveExact: [][]string{{"aws", "whoami"}, {"ls", d.dir}, {"ls", d.ws}, {"ls", "--of=" + d.dir + "/volume/mine"},
+			{"ls", d.ws + "/absent/x"}, {"ls", "/../" + d.ws + "/./absent"}, {"ls", d.dir + "/absent/../ws/out"}, {"ls", "/workspace/x"}, {"ls", "absent/x"}, {"ls", "/absent/x"}},
+		Banned: config.Banned,
 	}
 	d.Lookup = NewLookup(
 		[]string{".", "", "bin", d.ws, filepath.Join(d.ws, "bin"), filepath.Join(dir, "early"), filepath.Join(dir, "volume"), d.bin, "/usr/bin"},
@@ -97,6 +94,13 @@ func TestWhitelist(t *testing.T) {
 		{"ls " + d.dir, "auto"},
 		{"ls " + d.ws, "argument 1 lies in the workspace"},
 		{"ls --of=" + d.dir + "/volume/mine", "argument 1 lies in the volume /v"},
+		// Also where nothing is there yet; in an empty directory nothing can be.
+		{"ls " + d.ws + "/absent/x", "argument 1 lies in the workspace"},
+		{"ls /../" + d.ws + "/./absent", "argument 1 lies in the workspace"},
+		{"ls " + d.dir + "/absent/../ws/out", "argument 1 leads from the workspace"},
+		{"ls /workspace/x", "argument 1 is a path of the sandbox's"},
+		{"ls /absent/x", "auto"},
+		{"ls absent/x", "auto"},
 
 		// Chains, substitutions, redirections, lines: a shell's, and here is none.
 		{"ls; curl evil", "which a shell would act on"},
@@ -210,98 +214,15 @@ func TestFind(t *testing.T) {
 			t.Errorf("%q is %s", name, got)
 		}
 	}
+	os.WriteFile(filepath.Join(d.bin, "odd\xff"), nil, 0o755)
+	os.Symlink("odd\xff", filepath.Join(d.bin, "odd"))
+	if _, _, err := d.find(filepath.Join(d.bin, "odd")); err == nil || !strings.Contains(err.Error(), "not UTF-8") {
+		t.Errorf("what cannot be named is found: %v", err)
+	}
 	loop := filepath.Join(d.bin, "loop")
 	os.Symlink(loop, loop)
 	if _, _, err := d.find(loop); err == nil {
 		t.Error("a loop was found")
-	}
-}
-
-// TestMarks: a person sees what of a command the sandbox can change, and what
-// does not show.
-func TestMarks(t *testing.T) {
-	d := newDeciding(t)
-	script := filepath.Join(d.ws, "x.sh")
-	os.WriteFile(script, nil, 0o644)
-	os.Symlink("/etc/shadow", filepath.Join(d.ws, "report.txt"))
-	os.Symlink(script, filepath.Join(d.dir, "leads-in"))
-	os.MkdirAll(filepath.Join(d.dir, "home/sub"), 0o755)
-	os.MkdirAll(filepath.Join(d.ws, "a/b/c"), 0o755)
-	for _, name := range []string{"home/id_key", "ws/id_key", "ws/a/x"} {
-		os.WriteFile(filepath.Join(d.dir, name), []byte(name), 0o644)
-	}
-	for from, to := range map[string]string{
-		"ws/docs": filepath.Join(d.dir, "home/sub"), "ws/@key": filepath.Join(d.dir, "home/id_key"), "ws/<key": filepath.Join(d.dir, "home/id_key"),
-		"ws/deep": "a/b", "ws/new-key": filepath.Join(d.dir, "home/none"), "ws/loop": "loop", "away": "home/sub",
-	} {
-		if err := os.Symlink(to, filepath.Join(d.dir, from)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	// What a text says and the kernel does are not the same.
-	if b, err := os.ReadFile(d.ws + "/docs/../id_key"); string(b) != "home/id_key" {
-		t.Fatalf("the attack does not work: %q, %v", b, err)
-	}
-	m := Marker{Lookup: d.Lookup, Dir: d.ws, Banned: config.Banned}
-	for _, tt := range []struct {
-		argv []string
-		want string // "arg:kind …"
-	}{
-		{[]string{"aws", "sts", "get-caller-identity"}, ""},
-		{[]string{"aws", "x.sh"}, "1:writable"},
-		{[]string{"aws", "./x.sh", script, "not/there"}, "1:writable 2:writable 3:writable"},
-		{[]string{"aws", "--file=x.sh", "-fx.sh", "file://" + script, "@x.sh", "k=v,src=x.sh:ro"}, "1:writable 2:writable 3:writable 4:writable 5:writable"},
-		{[]string{"aws", "report.txt"}, "1:link"},
-		{[]string{"aws", "@key", "<key", "--x=@key", "@other"}, "1:link 2:link 3:link"}, // a link can have such a name
-		{[]string{"aws", filepath.Join(d.dir, "leads-in")}, "1:writable"},
-		{[]string{"aws", filepath.Join(d.dir, "volume", "new")}, "1:writable"},
-		{[]string{"aws", "/workspace/x.sh", "/run/lazaret/certs"}, "1:inside 2:inside"},
-		{[]string{"aws", "/etc/passwd", "../outside"}, ""},
-		// As the kernel goes, not as the text reads.
-		{[]string{"aws", "docs/../id_key", "docs/../../bin/aws", "--key=docs/../id_key"}, "1:link 2:link 3:writable 3:link"},
-		{[]string{"aws", "deep/../../x", "deep/c/../../x.sh"}, "1:link 2:link"},
-		{[]string{"aws", "bin/../../home/id_key", "nothing/../../home/id_key", "."}, "1:writable 2:writable 3:writable"},
-		{[]string{"aws", filepath.Join(d.dir, "leads-in") + "/..", filepath.Join(d.dir, "away") + "/../ws/x.sh"}, "1:writable 2:writable"},
-		{[]string{"aws", "new-key", "loop", "/proc/self/cwd/x.sh", "/proc/thread-self/cwd/new"}, "1:link 2:writable 3:writable 4:writable"},
-		{[]string{"aws", "-odocs/../id_key", "@docs/../id_key", "/etc:docs/../id_key:ro", "f=<docs/../id_key;type=x"}, "1:writable 1:link 2:link 3:link 4:writable 4:link"},
-		{[]string{"aws", strings.Repeat("a,", 100) + "report.txt"}, "1:writable"},
-		{[]string{"aws", "a\u202eb", "a\u200b", "x\x1b[2K", "a\nb", "caf\u00e9", "\u00a0\u00a0"}, "1:hidden 2:hidden 3:hidden 4:hidden 6:hidden"},
-		{[]string{"aws", "p\u0430ypal", "\u0434\u0430", "a\u2215b", "\uff41"}, "1:alike 3:alike 4:alike"},
-		{[]string{"bash", "x.sh"}, "1:writable 0:runs"},
-		{[]string{"ctx"}, "0:runs"},
-		{[]string{"env", "X=1", "git", "push"}, "2:writable 0:runs"}, // there is a file git
-		{[]string{"git", "push"}, "0:runs"},
-	} {
-		var got []string
-		for _, k := range m.Marks(tt.argv) {
-			got = append(got, string(rune('0'+k.Arg))+":"+string(k.Kind))
-		}
-		if strings.Join(got, " ") != tt.want {
-			t.Errorf("%q: %q, want %q", tt.argv, got, tt.want)
-		}
-	}
-	many := m.Marks(append([]string{"ls"}, slices.Repeat([]string{"x.sh"}, 30000)...))
-	if n := len(many); n != argsLook || many[n-1].Arg != argsLook || !strings.Contains(many[n-1].Text, "all that follow") {
-		t.Errorf("%d marks, the last %+v", n, many[n-1])
-	}
-	// Nor does looking take longer than that, whatever the links are.
-	at := d.ws
-	for i := range 30 {
-		os.Symlink(strings.Repeat("./bin/../", 400), filepath.Join(d.ws, fmt.Sprint("l", i)))
-		at += fmt.Sprint("/l", i)
-	}
-	start := time.Now()
-	slow := m.Marks(append([]string{"ls"}, slices.Repeat([]string{at}, argsLook-1)...))
-	if n := len(slow); n != argsLook-1 || !strings.Contains(slow[n-1].Text, "too much to look at") || time.Since(start) > 20*time.Second {
-		t.Errorf("%d marks after %v, the last %+v", n, time.Since(start), slow[n-1])
-	}
-	all := m.all(wire.Request{Command: "ls \u202e", Justification: "please\nx\u200b", Stdin: []byte("a\x1b[2K\n")}, []string{"ls"})
-	var got []int
-	for _, k := range all {
-		got = append(got, k.Arg)
-	}
-	if !slices.Equal(got, []int{MarkReason, MarkRaw, MarkStdin}) {
-		t.Errorf("%+v", all)
 	}
 }
 
@@ -333,40 +254,6 @@ func FuzzDecide(f *testing.F) {
 			if _, banned := config.Banned(append([]string{n}, argv[1:]...)); banned {
 				t.Fatalf("%q runs %s unasked", raw, n)
 			}
-		}
-	})
-}
-
-// FuzzMarks: no argument makes marking fail, or names an argument that is none;
-// and a path leads where the kernel says.
-func FuzzMarks(f *testing.F) {
-	d := newDeciding(f)
-	m := Marker{Lookup: d.Lookup, Dir: d.ws, Banned: config.Banned}
-	os.MkdirAll(filepath.Join(d.ws, "a/b/c"), 0o755)
-	for from, to := range map[string]string{"ws/l": "a/b/c", "ws/o": d.bin, "ws/a/u": "../..", "ws/a/r": "//" + d.dir + "/./volume", "ws/loop": "loop", "ws/a/b/i": "../../l/../i2", "ws/a/i2": "u"} {
-		if err := os.Symlink(to, filepath.Join(d.dir, from)); err != nil {
-			f.Fatal(err)
-		}
-	}
-	for _, s := range []string{"l/../../a", "o/../ws/l", "a/u/volume", "a/r/mine", "loop/..", "l/../i/../bin", "a/b/i/ws/./l//..", "x", "a=b:c,d", "@", "file://", "\x00", "/..//", strings.Repeat("=:,", 50)} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		for _, k := range m.Marks([]string{"ls", s}) {
-			if k.Arg < 0 || k.Arg > 1 || k.Text == "" {
-				t.Fatalf("%q: %+v", s, k)
-			}
-		}
-		fd, err := unix.Open(d.ws+"/"+s, unix.O_PATH|unix.O_CLOEXEC, 0)
-		if err != nil || s == "" || s[0] == '/' || strings.ContainsRune(s, 0) || len(s) > 1000 {
-			unix.Close(fd)
-			return
-		}
-		defer unix.Close(fd)
-		real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
-		left := filesLook
-		if got := m.lead(s, &left); err == nil && got.end != real && !strings.HasPrefix(real, "/proc/") {
-			t.Fatalf("%q leads to %s, and not to %s", s, real, got.end)
 		}
 	})
 }

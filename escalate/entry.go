@@ -8,7 +8,7 @@ import (
 
 // Entry is something to write down about a request. Its texts are the sandbox's.
 type Entry struct {
-	Kind     string // asked: it waits for a person; decided; ended: so has its command
+	Kind     string // asked: it waits for a person; decided; ended: so has its command, or, aborted, none began
 	Request  wire.Request
 	Argv     []string // what was, or would be, run
 	Program  string

@@ -76,8 +76,8 @@ type Verdict struct {
 	Kind Kind     `json:"kind"`
 	Argv []string `json:"argv,omitempty"` // Approve: what to run instead, when edited
 	// Program is what the person saw as the file that will be run, and Marks
-	// what they saw marked. Approving fails when either would be another by now;
-	// with an empty Program neither is compared. Only the marks of arguments count.
+	// what they saw marked. Approving fails when either would be another by now.
+	// Only the marks of arguments count.
 	Program string `json:"program,omitempty"`
 	Marks   []Mark `json:"marks,omitempty"`
 	By      string `json:"by"` // for the audit log: "terminal", "lazaret approve"
@@ -130,8 +130,6 @@ func (v Verdict) changed(r Resolved) error {
 	switch {
 	case r.Trouble != "":
 		return errors.New(r.Trouble)
-	case v.Program == "":
-		return nil
 	case v.Program != r.Program:
 		return ErrProgram
 	case !slices.Equal(ofArguments(v.Marks), ofArguments(r.Marks)):

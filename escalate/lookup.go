@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 )
@@ -78,6 +79,9 @@ func (l Lookup) executable(path string) (string, error) {
 		return "", err
 	case !fi.Mode().IsRegular():
 		return "", fmt.Errorf("%s is not a file", path)
+	case !utf8.ValidString(real):
+		// What runs it is told its name as JSON, and so is another lazaret that asks.
+		return "", fmt.Errorf("the path of %q is not UTF-8", real)
 	case unix.Access(real, unix.X_OK) != nil:
 		return "", fmt.Errorf("%s is not executable", path)
 	}

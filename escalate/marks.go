@@ -7,8 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 )
 
 // Marker finds what a person should see about a request before approving it.
@@ -151,7 +155,12 @@ func paths(a string) (list, written []string, more bool) {
 func (m Marker) begins(p string) bool {
 	first, _, _ := strings.Cut(p, "/")
 	_, err := os.Lstat(filepath.Join(m.Dir, first))
-	return !errors.Is(err, fs.ErrNotExist)
+	return !nothing(err)
+}
+
+// nothing tells whether an error says that there is no such file, nor can be.
+func nothing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENAMETOOLONG)
 }
 
 // pathMark marks a path. left is how many names may still be looked up.
@@ -164,24 +173,40 @@ func (m Marker) pathMark(p string, left *int) (Mark, bool) {
 			return Mark{Kind: MarkInside, Text: "is a path of the sandbox's; on the host there is none"}, true
 		}
 	}
-	t := m.lead(p, left)
-	if !t.any() && slices.Contains(strings.Split(p, "/"), "..") {
+	mark, ok := m.lead(p, left).mark()
+	if mark.Kind != MarkLink && slices.Contains(strings.Split(p, "/"), "..") {
 		// Some programs take .. out of the text before they open anything.
-		t = m.lead(filepath.Clean(p), left)
+		if other, also := m.lead(filepath.Clean(p), left).mark(); !ok || other.Kind == MarkLink {
+			return other, also
+		}
 	}
+	return mark, ok
+}
+
+// mark says what a trail means to a person.
+func (t trail) mark() (Mark, bool) {
 	switch {
 	case t.word:
 		return Mark{}, false
 	case t.unknown:
 		return Mark{Kind: MarkWritable, Text: "may lie in what the sandbox can change: there is too much to look at"}, true
 	case t.turned || t.linked && t.in == "":
-		return Mark{Kind: MarkLink, Text: fmt.Sprintf("leads from %s, which the sandbox can write to, to %s", t.from, t.end)}, true
+		return Mark{Kind: MarkLink, Text: fmt.Sprintf("leads from %s, which the sandbox can write to, to %s", t.from, legible(t.end))}, true
 	case t.in != "":
 		return Mark{Kind: MarkWritable, Text: fmt.Sprintf("lies in %s: the sandbox can change it, also after your yes", t.in)}, true
 	case t.from != "":
 		return Mark{Kind: MarkWritable, Text: fmt.Sprintf("leads through %s: the sandbox can change where to, also after your yes", t.from)}, true
 	}
 	return Mark{}, false
+}
+
+// legible is a path as a mark names it: one that is not UTF-8 would come back as
+// another text from whoever answers through JSON.
+func legible(path string) string {
+	if utf8.ValidString(path) {
+		return path
+	}
+	return strconv.Quote(path)
 }
 
 // trail is what a path came by.
@@ -191,11 +216,9 @@ type trail struct {
 	from    string // the first that it came through
 	linked  bool   // by a symlink there
 	turned  bool   // and then up again
-	word    bool   // there is no such file, nor need a path be meant
+	word    bool   // nothing of it is there, nor need a path be meant: a branch, an address
 	unknown bool   // there was too much to look at
 }
-
-func (t trail) any() bool { return t.from != "" || t.in != "" || t.unknown }
 
 // lead follows a path to where it leads, or would if it were there.
 func (m Marker) lead(p string, left *int) (t trail) {
@@ -204,7 +227,10 @@ func (m Marker) lead(p string, left *int) (t trail) {
 		w.at = "/"
 	}
 	w.cwd = m.Dir
-	for len(w.rest) > 0 {
+	// Where a relative path begins with no name that is there, the sandbox can still
+	// make one; that, it could of any word, and it is seen when it has.
+	word := !filepath.IsAbs(p) && !slices.Contains(w.rest, "..")
+	for first := true; len(w.rest) > 0; first = false {
 		if *left--; *left < 0 {
 			t.unknown = true
 			return t
@@ -219,7 +245,7 @@ func (m Marker) lead(p string, left *int) (t trail) {
 		}
 		t.turned = t.turned || t.linked && s.up
 		if err != nil {
-			t.word = w.links == 0 && !strings.Contains(p, "/")
+			t.word = word && first && nothing(err)
 			w.at = filepath.Join(s.entry, filepath.Join(w.rest...))
 			break
 		}

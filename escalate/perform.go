@@ -81,8 +81,10 @@ func (d *Daemon) perform(ctx context.Context, t *turn, r wire.Request, c decided
 	if err := d.log(entry); err != nil {
 		return wire.Response{RequestID: r.RequestID, Status: wire.Denied, Error: "the host cannot write its audit log"}
 	}
-	if d.queue.isAborted() {
-		return d.deny(r, c.not(errAborted)) // while that was written
+	if d.queue.isAborted() { // while that was written
+		entry.Kind, entry.Status, entry.Reason = "ended", wire.Aborted, errAborted.Error()
+		d.log(entry)
+		return wire.Response{RequestID: r.RequestID, Status: wire.Aborted, Error: entry.Reason}
 	}
 	start := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, d.CommandTime, fmt.Errorf("stopped after %s, the most a command may take", d.CommandTime))

@@ -109,6 +109,48 @@ func TestMarksAreOfNow(t *testing.T) {
 	}
 }
 
+// TestWordsThatComeToLead: what was no path when it was shown, and so had no mark,
+// is not run as one, wherever in its life it becomes one.
+func TestWordsThatComeToLead(t *testing.T) {
+	for _, tt := range []struct {
+		word string
+		make func(ws, secret string)
+	}{
+		{"feature/x", func(ws, secret string) { os.Mkdir(ws+"/feature", 0o755); os.Symlink(secret, ws+"/feature/x") }},
+		{"feature/x", func(ws, _ string) { os.Mkdir(ws+"/feature", 0o755) }},
+		{"https://h/x", func(ws, secret string) { os.Symlink(filepath.Dir(secret), ws+"/https:") }},
+		{"--file=a/b", func(ws, secret string) { os.Symlink(filepath.Dir(secret), ws+"/a") }},
+	} {
+		for _, late := range []bool{false, true} {
+			b := newBusy(t, nil)
+			secret := filepath.Join(b.dir, "secret")
+			os.WriteFile(secret, []byte("SECRET"), 0o600)
+			got := b.begin(t, "cat "+tt.word)
+			a := b.waits(t)
+			if len(a.Marks) != 0 {
+				t.Errorf("%s: marked before there is anything: %+v", tt.word, a.Marks)
+			}
+			if !late {
+				tt.make(b.ws, secret)
+			}
+			if err := b.Queue().Answer(t.Context(), a.Seq, seen(a)); late != (err == nil) || !late && !errors.Is(err, ErrMarks) {
+				t.Errorf("%s, late %v: approving gives %v", tt.word, late, err)
+			}
+			if !late {
+				if a := b.waits(t); len(a.Marks) != 1 {
+					t.Errorf("%s: and then there is to see %+v", tt.word, a.Marks)
+				}
+				continue
+			}
+			tt.make(b.ws, secret)
+			b.release()
+			if r := <-got; r.Status != wire.Denied || !strings.Contains(r.Error, ErrMarks.Error()) {
+				t.Errorf("%s: %+v", tt.word, r)
+			}
+		}
+	}
+}
+
 // TestChangedBeforeItsTurn: nor does what was approved and had to wait run when
 // it has changed by then.
 func TestChangedBeforeItsTurn(t *testing.T) {
@@ -191,7 +233,7 @@ func TestAbortedBeforeItsTurn(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(h.dir, "mark")); err == nil {
 		t.Error("it ran after the abort")
 	}
-	if got := h.kinds(); got != "decided:approved decided:aborted" {
+	if got := h.kinds(); got != "decided:approved ended:aborted" {
 		t.Error(got)
 	}
 }

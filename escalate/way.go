@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -24,13 +25,18 @@ type way struct {
 }
 
 func newWay(from, path string) *way {
-	names := strings.Split(path, "/")
-	return &way{at: from, rest: names, own: len(names)}
+	rest := names(path)
+	return &way{at: from, rest: rest, own: len(rest)}
+}
+
+// names are the names of a path that lead anywhere.
+func names(path string) []string {
+	return slices.DeleteFunc(strings.Split(path, "/"), func(name string) bool { return name == "" || name == "." })
 }
 
 // step is what a way met.
 type step struct {
-	entry string // the file that was looked up; "" where the name was no file's
+	entry string // the file that was looked up; "" where the name was ".."
 	up    bool   // the path itself says ".."
 	link  bool   // entry is a symlink, which was followed
 }
@@ -40,10 +46,7 @@ func (w *way) next() (s step, err error) {
 	name, own := w.rest[0], len(w.rest) <= w.own
 	w.rest = w.rest[1:]
 	w.own = min(w.own, len(w.rest))
-	switch name {
-	case "", ".":
-		return s, nil
-	case "..":
+	if name == ".." {
 		w.at, s.up = filepath.Dir(w.at), own
 		return s, nil
 	}
@@ -70,6 +73,6 @@ func (w *way) next() (s step, err error) {
 	if filepath.IsAbs(to) {
 		w.at = "/"
 	}
-	w.rest = append(strings.Split(to, "/"), w.rest...)
+	w.rest = append(names(to), w.rest...)
 	return s, nil
 }

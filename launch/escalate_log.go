@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lazaret/escalate"
+	"lazaret/escalate/wire"
 	"lazaret/internal/step"
 )
 
@@ -33,7 +34,7 @@ func (s *escalation) log(e escalate.Entry) error {
 	if e.Kind != "asked" {
 		a["status"], a["by"], a["error"], a["dir"] = e.Status, e.By, e.Reason, e.Dir
 	}
-	if e.Kind == "ended" {
+	if e.Kind == "ended" && e.Status != wire.Aborted {
 		a["exit"], a["duration"] = strconv.Itoa(e.ExitCode), e.Duration.Round(time.Microsecond).String()
 	}
 	return s.live.tell(step.Event{Kind: step.Asked, Attr: a})

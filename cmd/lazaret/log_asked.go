@@ -61,10 +61,23 @@ func (w *requests) event(e step.Event) error {
 	default:
 		err = errAskedMost
 	}
-	if entry.Kind == "decided" {
+	switch {
+	case entry.Kind == "decided":
 		w.count(entry.Ask, err == nil)
+	case entry.Kind == "ended" && entry.Ask.Status == wire.Aborted:
+		w.uncount(entry.Ask)
 	}
 	return err
+}
+
+// uncount takes back a yes after which nothing was run.
+func (w *requests) uncount(a *auditAsk) {
+	w.denied++
+	if a.By == "auto_approve" {
+		w.auto--
+	} else {
+		w.approved--
+	}
 }
 
 // count takes in a decision. One that is not written down runs nothing.
@@ -115,7 +128,7 @@ func (a *auditAsk) outcome(kind string) string {
 		s = append(s, "because: "+strings.TrimSpace(a.Reason))
 	case kind == "ended" && a.Exit != nil:
 		s = append(s, fmt.Sprintf("exit status %d after %.3f s", *a.Exit, a.Seconds))
-	case a.By != "":
+	case a.By != "" && kind != "ended":
 		s = append(s, a.Status+" by "+a.By)
 	default:
 		s = append(s, a.Status)

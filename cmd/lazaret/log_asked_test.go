@@ -143,3 +143,27 @@ func TestLogLongRequest(t *testing.T) {
 		t.Errorf("%v: %d bytes are shown", err, shown.Len())
 	}
 }
+
+// TestAskedAborted: what was allowed and, after an abort, not run is counted once,
+// as not run, and the log says so.
+func TestAskedAborted(t *testing.T) {
+	for by, all := range map[string]string{"auto_approve": "1 ran without asking", "terminal": "1 approved"} {
+		w, talk, path := testRequests(t)
+		for range 2 {
+			if err := w.event(askedBy("what", "decided", "argv", `["id"]`, "status", "approved", "by", by)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.event(askedBy("what", "ended", "argv", `["id"]`, "status", "aborted", "by", by, "error", "the channel is shut")); err != nil {
+			t.Fatal(err)
+		}
+		w.end(&ending{w: talk})
+		if want := "2 commands of this machine: " + all + ", 1 denied (lazaret log)\n"; !strings.Contains(talk.String(), want) {
+			t.Errorf("%s: %s", by, talk)
+		}
+		var shown bytes.Buffer
+		if err := showLog(t.Context(), &shown, path, false, false); err != nil || !strings.Contains(shown.String(), "ended id: aborted: the channel is shut\n") {
+			t.Errorf("%s, %v", shown.String(), err)
+		}
+	}
+}
