@@ -134,6 +134,7 @@ func (s *Session) Forward() (err error) {
 	s.pumps.Add(4)
 	go func() {
 		defer s.pumps.Done()
+		s.resize() // it may have changed since Open, when nobody was told
 		for range s.winch {
 			s.resize()
 		}

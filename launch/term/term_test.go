@@ -87,6 +87,27 @@ func TestSessionForwards(t *testing.T) {
 	read(t, me, "last words")
 }
 
+// A window that is resized while the sandbox is made, when nobody follows it yet,
+// has its new size there.
+func TestResizedBeforeForward(t *testing.T) {
+	me, tty := person(t)
+	s, err := Open(tty, Options{UTF8: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	pty.Setsize(me, &pty.Winsize{Rows: 9, Cols: 50})
+	forward(t, s)
+	var size *pty.Winsize
+	for range 500 {
+		if size, err = pty.GetsizeFull(s.ptmx); err == nil && size.Cols == 50 && size.Rows == 9 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("the sandbox's terminal is %+v, %v", size, err)
+}
+
 // What is printed into the pipe is shown, more than that and the terminal hold. A
 // program that keeps it does not keep a session from ending.
 func TestOutputIsShown(t *testing.T) {

@@ -82,6 +82,7 @@ func (w *Window) Show(ctx context.Context, far Far) (left bool, err error) {
 	var asked questions
 	var said reports
 	going.Go(func() {
+		far.Resize(w.Size()) // it may have changed since it was told
 		for range winch {
 			far.Resize(w.Size())
 		}

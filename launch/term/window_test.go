@@ -111,7 +111,8 @@ func TestWindow(t *testing.T) {
 			}()
 			f.shows <- []byte("\x1b[?2004hready")
 			w.screen("ready")
-			w.f.WriteString("typed\x10") // a single ctrl-p arrives too, a little later
+			f.wait(t, func() bool { return f.cols == 40 }) // it was resized before anybody listened, perhaps
+			w.f.WriteString("typed\x10")                   // a single ctrl-p arrives too, a little later
 			f.wait(t, func() bool { return f.typed == "typed\x10" })
 			tt.end(t, f, w, cancel)
 			select {
