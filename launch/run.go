@@ -335,4 +335,9 @@ func (e *LeftoverError) Error() string { return fmt.Sprintf("taking down run %s:
 func (e *LeftoverError) Unwrap() error { return e.Err }
 
 // Hint is the next command.
-func (e *LeftoverError) Hint() string { return "\"lazaret clean\" tries again" }
+func (e *LeftoverError) Hint() string {
+	if late := (*proc.LateError)(nil); errors.As(e.Err, &late) && late.Program == "podman" {
+		return `another podman may keep it waiting ("ps -C podman"); once "podman info" answers, "lazaret clean" tries again`
+	}
+	return `"lazaret clean" tries again`
+}

@@ -77,7 +77,7 @@ func findTool(name, path, workspace string, cache map[string]string, check func(
 	// podman 5 wants a config directory that exists before it says its version.
 	out, err := proc.Output(ctx, proc.Cmd{Argv: []string{file, "--version"}, Env: []string{"PATH=/usr/bin:/bin", "HOME=/", "XDG_CONFIG_HOME=/"}})
 	if err != nil {
-		return Tool{}, lacks(name, "install a "+name+" that works on this machine", "%s does not answer --version: %v", file, err)
+		return Tool{}, lacks(name, "install a "+name+" that works on this machine", "%s does not say its version: %v", file, err)
 	}
 	v, err := check(string(out))
 	if err != nil {

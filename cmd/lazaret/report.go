@@ -82,6 +82,7 @@ func nextStep(command string, status int, err error) string {
 		configs config.Errors
 		locks   lock.Errors
 		program *proc.Error
+		late    *proc.LateError
 	)
 	hasHint := errors.As(err, &h)
 	switch {
@@ -106,6 +107,8 @@ func nextStep(command string, status int, err error) string {
 		return "see whether that path is the right one, then run it again"
 	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
 		return "see who owns it and who may write there: ls -ld"
+	case errors.As(err, &late) && late.Program == "podman":
+		return `another podman may keep it waiting ("ps -C podman"); once "podman info" answers, run it again`
 	case errors.As(err, &program):
 		return helpWith(filepath.Base(program.Argv[0]))
 	}

@@ -74,6 +74,9 @@ func (s *sandboxed) hangingPodman(t *testing.T) {
 	start := time.Now()
 	c.Process.Signal(syscall.SIGTERM)
 	s.comesDown(t, c, out)
+	if !strings.Contains(out.String(), "podman does not answer") {
+		t.Errorf("it does not say that podman hangs\n%s", out)
+	}
 	t.Logf("lazaret came down after %s, status %d\n%s", time.Since(start).Round(time.Second), c.ProcessState.ExitCode(), out)
 	f.Close()
 	s.must("clean")

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -47,7 +48,7 @@ const killDelay = 2 * time.Second
 // Error is a program that could not be started or did not succeed.
 type Error struct {
 	Argv   []string
-	Err    error  // *exec.ExitError when it ran
+	Err    error  // *exec.ExitError when it ran, in a *LateError where its time was over
 	Stderr string // what it said, bounded, without the final newline
 }
 
@@ -62,6 +63,29 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Err }
+
+// LateError is a program that was stopped because its time was over. What it
+// says of itself then, that a signal ended it, would send a person looking for
+// who sent that.
+type LateError struct {
+	Program string        // its name, without the directory
+	After   time.Duration // how long it was waited for
+	Err     error         // *exec.ExitError
+}
+
+func (e *LateError) Error() string {
+	return fmt.Sprintf("%s does not answer: stopped after %s", e.Program, e.After.Round(100*time.Millisecond))
+}
+
+func (e *LateError) Unwrap() error { return e.Err }
+
+// ended is how a program that began then has ended.
+func ended(ctx context.Context, c Cmd, began time.Time, err error) error {
+	if Signaled(err) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &LateError{filepath.Base(c.Argv[0]), time.Since(began), err}
+	}
+	return err
+}
 
 // ExitStatus is the status the program ended with, as a shell would give it:
 // 128+n for a signal, -1 if it never ran.
@@ -101,7 +125,7 @@ func Output(ctx context.Context, c Cmd) ([]byte, error) {
 	began := time.Now()
 	err := start(cmd, c)
 	if err == nil {
-		err = cmd.Wait()
+		err = ended(ctx, c, began, cmd.Wait())
 	}
 	told(ctx, c.Argv, began, err)
 	if err != nil {
@@ -132,7 +156,7 @@ func Start(ctx context.Context, c Cmd) (pid int, wait func() error, err error) {
 		return 0, nil, &Error{c.Argv, err, ""}
 	}
 	return cmd.Process.Pid, func() error {
-		err := cmd.Wait()
+		err := ended(ctx, c, began, cmd.Wait())
 		told(ctx, c.Argv, began, err)
 		if err != nil {
 			return &Error{c.Argv, err, tail.String()}

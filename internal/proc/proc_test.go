@@ -77,10 +77,28 @@ func TestContextEndsTheProgram(t *testing.T) {
 	defer cancel()
 	start := time.Now()
 	// The grandchild keeps stdout open.
-	if _, err := Output(ctx, sh("sleep 60 & sleep 60")); err == nil {
-		t.Error("no error")
+	_, err := Output(ctx, sh("sleep 60 & sleep 60"))
+	var ee *exec.ExitError
+	if err == nil || !strings.Contains(err.Error(), ": sh does not answer: stopped after ") || !errors.As(err, &ee) || !Signaled(err) {
+		t.Errorf("got %v", err)
 	}
 	if d := time.Since(start); d > 10*time.Second {
 		t.Errorf("took %v", d)
+	}
+}
+
+// A program that is killed by somebody else, or because nobody wants it any more,
+// was not late.
+func TestKilledIsNotLate(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	gone, leave := context.WithCancel(ctx)
+	time.AfterFunc(50*time.Millisecond, leave)
+	for ctx, script := range map[context.Context]string{ctx: "kill -KILL $$", gone: "exec sleep 60"} {
+		_, err := Output(ctx, sh(script))
+		var late *LateError
+		if !Signaled(err) || errors.As(err, &late) {
+			t.Errorf("%s: %v", script, err)
+		}
 	}
 }
