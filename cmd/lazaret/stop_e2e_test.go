@@ -52,6 +52,26 @@ func TestEndToEndStopAll(t *testing.T) {
 	}
 }
 
+// TestEndToEndStopDead: what a lazaret that is gone left behind, stop takes down
+// as clean does. Beside other launches one of those may do it first.
+func TestEndToEndStopDead(t *testing.T) {
+	needE2E(t)
+	s := newSandboxed(t)
+	before := s.host()
+	c, _ := s.start()
+	c.Process.Kill()
+	c.Wait()
+	if out := s.must("stop"); !strings.Contains(out, ": cleaned up (shell in ") {
+		t.Errorf("stop says:\n%s", out)
+	}
+	if diff := s.settled(before); diff != "" {
+		t.Errorf("the host is not as it was\n%s", diff)
+	}
+	if c, out := s.cmd(nil, "stop", "shell"); c.Run() == nil || !strings.Contains(out.String(), "no sandbox runs that is called shell") {
+		t.Errorf("stopped once more:\n%s", out)
+	}
+}
+
 func waitForFile(t *testing.T, path string) {
 	t.Helper()
 	for range 400 {
