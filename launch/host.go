@@ -5,9 +5,7 @@
 package launch
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -102,38 +100,6 @@ type Env struct {
 	Workspace string // the current directory
 	Lazaret   string // os.Executable
 	Terminal  bool
-}
-
-// RefusedError is a launch that was refused before anything was changed.
-type RefusedError struct {
-	What string // the thing, and what is wrong with it
-	Do   string // the way out
-}
-
-func (e *RefusedError) Error() string { return e.What }
-
-// Hint is the way out.
-func (e *RefusedError) Hint() string { return e.Do }
-
-func refuse(do, format string, args ...any) error {
-	return &RefusedError{fmt.Sprintf(format, args...), do}
-}
-
-// LackError is a launch that was refused for something that the machine lacks.
-type LackError struct {
-	*RefusedError
-	Check string // what Examine calls it
-}
-
-// Hint is the way out, and where more is said.
-func (e *LackError) Hint() string {
-	return e.Do + fmt.Sprintf(" (%s in what \"lazaret doctor\" prints)", e.Check)
-}
-
-func (e *LackError) Unwrap() error { return e.RefusedError }
-
-func lacks(check, do, format string, args ...any) error {
-	return &LackError{&RefusedError{fmt.Sprintf(format, args...), do}, check}
 }
 
 // Probe looks at the host for what launching a profile needs.
@@ -292,53 +258,4 @@ func secrets(profile string, needs []lock.EnvNeed, lookup func(string) (string, 
 		}
 	}
 	return out, nil
-}
-
-// maskTargets are the places in the workspace that host programs obey on
-// sight, with their in-container paths.
-var maskTargets = []string{"/workspace/.git", "/workspace/.idea", "/workspace/.vscode"}
-
-// masked looks at what the masks will cover. A symlink is refused: the mask
-// would land on what it points to, and the link itself stay the agent's.
-func masked(ws string, shared bool) (map[string]fs.FileMode, error) {
-	out := map[string]fs.FileMode{}
-	for _, target := range append([]string{"/workspace/lazaret.lock", "/workspace/lazaret.toml"}, maskTargets...) {
-		name := strings.TrimPrefix(target, "/workspace/")
-		fi, err := os.Lstat(filepath.Join(ws, name))
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			continue
-		case err != nil:
-			return nil, fmt.Errorf("looking at %s: %w", name, err)
-		case !fi.IsDir() && !fi.Mode().IsRegular():
-			return nil, refuse("replace it with a real file or directory", "%s in the workspace is %s: a mask over it would not hold", name, kindOf(fi.Mode()))
-		}
-		if shared && fi.IsDir() && isEmpty(filepath.Join(ws, name)) {
-			continue
-		}
-		out[target] = fi.Mode()
-	}
-	return out, nil
-}
-
-func isEmpty(dir string) bool {
-	f, err := os.Open(dir + "/") // not a pipe, if it is one by now
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	_, err = f.Readdirnames(1)
-	return errors.Is(err, io.EOF)
-}
-
-func kindOf(m fs.FileMode) string {
-	switch m.Type() {
-	case fs.ModeSymlink:
-		return "a symlink"
-	case fs.ModeNamedPipe:
-		return "a named pipe"
-	case fs.ModeSocket:
-		return "a socket"
-	}
-	return "neither a file nor a directory"
 }
