@@ -172,7 +172,7 @@ func (t StateTask) look(ctx context.Context, environ []string, enc *json.Encoder
 	if err != nil {
 		return err
 	}
-	var errs []error // one directory that cannot be counted hides no other
+	var errs []error // one directory that cannot be looked through hides no other
 	for _, name := range t.Names {
 		r := k.Layers[name]
 		if t.Do == "usage" {
@@ -184,7 +184,7 @@ func (t StateTask) look(ctx context.Context, environ []string, enc *json.Encoder
 			continue
 		}
 		if err := t.diff(ctx, name, r, environ, enc); err != nil {
-			return fmt.Errorf("%s: %w", r.Path, err)
+			errs = append(errs, fmt.Errorf("%s: %w", r.Path, err))
 		}
 	}
 	return errors.Join(errs...)

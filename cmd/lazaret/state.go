@@ -4,14 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"lazaret/launch"
 	"lazaret/lock"
@@ -111,7 +109,8 @@ func (s stateIn) task(do string, k launch.Kept, names []string) launch.StateTask
 		Holder: overlay.Holder{Run: id, Workspace: s.cwd, Since: time.Now(), Doing: "lazaret state " + do + " " + k.Dir}}
 }
 
-// do has a task done. What its process says goes to the person.
+// do has a task done. What its process says goes to the person. Where it fails,
+// its answer is what it could find out all the same.
 func (s stateIn) do(cmd *cobra.Command, t launch.StateTask, in, out *os.File) ([]byte, error) {
 	_, _, stderr := files(cmd)
 	ctx, stop := untilSignal(cmd.Context())
@@ -121,7 +120,7 @@ func (s stateIn) do(cmd *cobra.Command, t launch.StateTask, in, out *os.File) ([
 		return nil, unlessSignalled(ctx, err)
 	}
 	if err != nil && stderr != nil {
-		return nil, &exitStatus{Status: exitError} // it has said why
+		return answer, &exitStatus{Status: exitError} // it has said why
 	}
 	return answer, err
 }
@@ -235,77 +234,10 @@ func newStateDuCmd(d *deps, o *trustOptions) *cobra.Command {
 
 func (s stateIn) usage(cmd *cobra.Command, k launch.Kept, names []string) (out []overlay.Usage, err error) {
 	answer, err := s.do(cmd, s.task("usage", k, names), nil, nil)
-	if err != nil {
-		return nil, err
+	if rerr := lines(answer, func(u overlay.Usage) { out = append(out, u) }); err == nil {
+		err = rerr
 	}
-	err = lines(answer, func(u overlay.Usage) { out = append(out, u) })
 	return out, err
-}
-
-func newStateResetCmd(d *deps, o *trustOptions) *cobra.Command {
-	var yes bool
-	cmd := &cobra.Command{
-		Use:   "reset PROFILE [DIR...]",
-		Short: "Remove what is kept, so that the image's directory shows again",
-		Long: `Reset removes what a profile keeps in its persistent directories, or in those
-that are named. It asks. Volumes, the workspace and the image stay.`,
-		Example:           "  lazaret state reset claude /usr/local\n  lazaret state reset --yes claude",
-		Args:              words(1, -1),
-		ValidArgsFunction: d.completeProfile,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := d.stateIn(*o)
-			if err != nil {
-				return err
-			}
-			k, names, err := s.one(args[0], args[1:])
-			if err != nil {
-				return err
-			}
-			talk := cmd.ErrOrStderr()
-			// Counting is for the person to weigh, and stops no removal.
-			usage, err := s.usage(cmd, k, names)
-			if stopped(err) {
-				return err
-			}
-			if err != nil {
-				fmt.Fprintf(talk, "lazaret: warning: how much it is cannot be told\n")
-			}
-			for _, u := range usage {
-				least := ""
-				if u.Least {
-					least = "at least "
-				}
-				fmt.Fprintf(talk, "%s: %s%s in %s\n", config.Show(k.Layers[u.Name].Path), least, sizeText(u.Bytes), count(int(u.Files), "file"))
-			}
-			if !yes {
-				if err := sure(cmd, talk, "Remove this for good?"); err != nil {
-					return err
-				}
-			}
-			if _, err := s.do(cmd, s.task("reset", k, names), nil, nil); err != nil {
-				return err
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: reset\n", config.Show(k.Dir))
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	return cmd
-}
-
-// sure asks on the terminal; without one, it is an error.
-func sure(cmd *cobra.Command, to io.Writer, question string) error {
-	stdin, _, _ := files(cmd)
-	if stdin == nil || !term.IsTerminal(int(stdin.Fd())) {
-		return hinted{fmt.Errorf("nothing was done: there is nobody to ask"), "--yes does it without asking"}
-	}
-	switch ok, err := confirm(stdin, to, question); {
-	case err != nil:
-		return err
-	case !ok:
-		return &exitStatus{exitError, errNothingDone}
-	}
-	return nil
 }
 
 func trimDigest(id string) string {

@@ -22,7 +22,8 @@ func newStateDiffCmd(d *deps, o *trustOptions) *cobra.Command {
 		Long: `Diff lists what is added (+), changed (~) and deleted (-) in the persistent
 directories of a profile, compared with the image that they were last used on.
 "hides" marks a file that stands before one which the image has changed since
-the file was made: the image's correction to it does not arrive.`,
+the file was made: the image's correction to it does not arrive. Where something
+cannot be compared, the rest is listed, and diff fails.`,
 		Example:           "  lazaret state diff claude\n  lazaret state diff claude /usr/local",
 		Args:              words(1, -1),
 		ValidArgsFunction: d.completeProfile,
@@ -36,14 +37,16 @@ the file was made: the image's correction to it does not arrive.`,
 				return err
 			}
 			answer, err := s.do(cmd, s.task("diff", k, names), nil, nil)
+			var terr error
+			if asJSON {
+				_, terr = ascii{cmd.OutOrStdout()}.Write(answer)
+			} else {
+				terr = tellState(cmd.OutOrStdout(), k, answer)
+			}
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				_, err := ascii{cmd.OutOrStdout()}.Write(answer)
-				return err
-			}
-			return tellState(cmd.OutOrStdout(), k, answer)
+			return terr
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, one line a change")
