@@ -52,7 +52,7 @@ func TestEndToEndRouterCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	try := func(flags ...string) string {
-		args := append([]string{"run", "podman", "--runtime", program(t, "runc"), "run", "--rm", "--network=none", "--cap-drop=all", "--cap-add=NET_ADMIN",
+		args := append([]string{"run", "podman", "--runtime", ordinary(t), "run", "--rm", "--network=none", "--cap-drop=all", "--cap-add=NET_ADMIN",
 			"--security-opt=no-new-privileges", "-v", n.ws + ":/p:ro", "--entrypoint="}, flags...)
 		out, err := n.world.do(append(args, n.shellImage(), "sh", "-c", "echo calls | /p/lazaret-probe")...)
 		if err != nil {

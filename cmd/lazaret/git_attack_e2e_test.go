@@ -120,7 +120,7 @@ cd .git && find config hooks info packed-refs modules/*/config modules/*/hooks m
 // raw gives the script to plain podman, as many people do.
 func (a *attacked) raw(script string) {
 	a.t.Helper()
-	c := exec.Command("podman", "--runtime", "runc", "run", "--rm", "--network", "none", "--pull", "never", "-v", a.ws+":/workspace", "-w", "/workspace",
+	c := exec.Command("podman", "--runtime", ordinary(a.t), "run", "--rm", "--network", "none", "--pull", "never", "-v", a.ws+":/workspace", "-w", "/workspace",
 		"-e", "GIT_AUTHOR_NAME=agent", "-e", "GIT_AUTHOR_EMAIL=x@example.com", "-e", "GIT_COMMITTER_NAME=agent", "-e", "GIT_COMMITTER_EMAIL=x@example.com", a.image, "bash", "-c", script)
 	if out, err := c.CombinedOutput(); err != nil {
 		a.t.Logf("podman: %v\n%s", err, out)

@@ -256,7 +256,7 @@ func (h hostileImage) attackPodman(t *testing.T, dir, victim string) {
 	defer cancel()
 	name := "lazaret-hostile-" + randomHex()
 	defer exec.Command("podman", "rm", "-f", "-v", "-t", "0", "-i", name).Run()
-	out, err := exec.CommandContext(ctx, "podman", "--runtime", "runc", "run", "-q", "--rm", "--name", name, "-e", "PODMAN=1", "-v", ws+":/workspace", "oci:"+dir, "/bin/sh", "-c", h.steps()).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "podman", "--runtime", ordinary(t), "run", "-q", "--rm", "--name", name, "-e", "PODMAN=1", "-v", ws+":/workspace", "oci:"+dir, "/bin/sh", "-c", h.steps()).CombinedOutput()
 	got := string(out) + strings.ReplaceAll(snapshot(t, ws), ws, "workspace")
 	if now := snapshot(t, victim); strings.Contains(now, "written") {
 		got += "the person's directory is written to\n"

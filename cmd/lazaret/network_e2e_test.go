@@ -379,8 +379,8 @@ func TestEndToEndNegativeControl(t *testing.T) {
 	shell := n.shellImage()
 	const shared = "lazaret-test-shared"
 	exec.Command("podman", "rm", "-f", "-t", "0", shared).Run()
-	runc := []string{"run", "podman", "--runtime", program(t, "runc")}
-	n.world.must(append(slices.Clone(runc), "run", "-d", "--name", shared, "--network", "slirp4netns", "--entrypoint=", shell, "sleep", "600")...)
+	plain := []string{"run", "podman", "--runtime", ordinary(t)}
+	n.world.must(append(slices.Clone(plain), "run", "-d", "--name", shared, "--network", "slirp4netns", "--entrypoint=", shell, "sleep", "600")...)
 	t.Cleanup(func() { exec.Command("podman", "rm", "-f", "-t", "0", shared).Run() })
 	pid, err := exec.Command("podman", "inspect", "--format", "{{.State.Pid}}", shared).Output()
 	if err != nil {
@@ -396,8 +396,8 @@ func TestEndToEndNegativeControl(t *testing.T) {
 		}
 		return out
 	}
-	if got := try("--runtime", runc[3]); strings.Contains(got, "works") {
-		t.Errorf("under runc the denial does not hold: %s", got)
+	if got := try("--runtime", plain[3]); strings.Contains(got, "works") {
+		t.Errorf("under an ordinary runtime the denial does not hold: %s", got)
 	}
 	if got := try("--runtime", program(t, "runsc"), "--runtime-flag", "ignore-cgroups"); !strings.Contains(got, "works") {
 		t.Errorf("under gVisor the denial in a shared namespace holds after all (%s): the router's design could be simpler", got)
@@ -450,15 +450,24 @@ func TestEndToEndTenThousand(t *testing.T) {
 }
 
 // program is where a runtime is, for podman to be told.
-func program(t *testing.T, name string) string {
+func program(t *testing.T, names ...string) string {
 	t.Helper()
-	for _, dir := range filepath.SplitList(os.Getenv("PATH") + ":/usr/local/sbin:/usr/sbin") {
-		if fi, err := os.Stat(filepath.Join(dir, name)); err == nil && fi.Mode().IsRegular() {
-			return filepath.Join(dir, name)
+	for _, name := range names {
+		for _, dir := range filepath.SplitList(os.Getenv("PATH") + ":/usr/local/sbin:/usr/sbin") {
+			if fi, err := os.Stat(filepath.Join(dir, name)); err == nil && fi.Mode().IsRegular() {
+				return filepath.Join(dir, name)
+			}
 		}
 	}
-	t.Fatalf("no %s", name)
+	t.Fatalf("no %s", strings.Join(names, " and no "))
 	return ""
+}
+
+// ordinary is the runtime that lazaret gives its router, which shares the kernel
+// with the machine.
+func ordinary(t *testing.T) string {
+	t.Helper()
+	return program(t, "runc", "crun")
 }
 
 // shellImage is the id of the image that the sandboxes here use.
