@@ -49,7 +49,7 @@ var plainPasta = map[string]string{
 func TestEndToEndAttacks(t *testing.T) {
 	needE2E(t)
 	s := newSandboxedIn(t, attackedConfig, func(ws string) { os.Mkdir(filepath.Join(ws, "src"), 0o755) }, "--platform", "linux/amd64")
-	before := s.host()
+	before := s.quiet()
 	c := exec.Command(s.self, "doctor", "--attack", "--plain", "--json", "shell")
 	c.Dir, c.Env = s.ws, s.env
 	out, err := c.Output()

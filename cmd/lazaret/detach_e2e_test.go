@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // newDetached is a sandboxed whose sandboxes end with the test.
@@ -48,7 +47,7 @@ func (s *sandboxed) supervisor() int {
 func TestEndToEndDetach(t *testing.T) {
 	needE2E(t)
 	s := newDetached(t)
-	before := s.host()
+	before := s.quiet()
 	d := newDesktop(t, s)
 	d.open("launch")
 	d.open("one")
@@ -71,26 +70,20 @@ func TestEndToEndDetach(t *testing.T) {
 	d.wait("one", `(?s)^/workspace #$`)
 	d.line("one", "stty size; cat /proc/1/comm; printf '\\033[?2004h'")
 	d.wait("one", `(?s)30 100.*sh\n.*/workspace #$`)
-	if ps := s.must("ps"); !strings.Contains(ps, id) || !strings.Contains(ps, "running, attached") {
-		t.Errorf("ps:\n%s", ps)
-	}
+	s.told("running, attached", "ps")
+	s.told(id, "ps")
 	d.line("two", "lazaret attach shell")
 	d.wait("two", `(?s)error: run `+id+` \(shell\): process \d+ on /dev/pts/\d+ is attached to it.*--take`)
 	d.keys("one", "C-p", "C-q")
 	d.wait("one", `(?s)30 100.*note: left shell, which goes on; .*host\$$`)
-	if now := d.modes("one"); now != plain {
-		t.Errorf("the terminal is left as %s, was %s", now, plain)
-	}
-	if ps := s.must("ps", "--json"); !strings.Contains(ps, `"detached":true,"attached":false`) {
-		t.Errorf("ps --json:\n%s", ps)
-	}
+	d.leftAs("one", plain)
+	s.told(`"detached":true,"attached":false`, "ps", "--json")
 
 	// Whoever comes next sees what was there, in a terminal of another size.
 	d.tmux("resize-window", "-t", "two", "-x", "70", "-y", "20")
 	d.line("two", "clear; lazaret attach "+id)
 	d.wait("two", `(?s)^/workspace # stty size.*30 100.*/workspace #$`)
-	d.line("two", "stty size")
-	d.wait("two", `20 70\n/workspace #$`)
+	d.until("two", "stty size", `20 70\n/workspace #$`)
 	d.line("one", "clear; lazaret attach --take")
 	d.wait("one", `(?s)20 70.*/workspace #$`)
 	taken := d.wait("two", `(?s)note: process \d+ on /dev/pts/\d+ has attached to shell.*host\$$`)
@@ -104,25 +97,18 @@ func TestEndToEndDetach(t *testing.T) {
 	d.wait("one", `(?s)Killed.*host\$$`)
 	d.line("one", "clear; stty -a | grep -ow -e '-*icanon' -e '-*echo'")
 	d.wait("one", `(?s)^icanon\necho\nhost\$$`)
-	if now := d.modes("one"); now != plain {
-		t.Errorf("the terminal is left as %s, was %s", now, plain)
-	}
+	d.leftAs("one", plain)
 	d.line("one", "clear; lazaret attach")
 	d.wait("one", `(?s)20 70.*/workspace #$`)
 	d.tmux("kill-window", "-t", "one") // so does a window that is closed
 
 	// Without a terminal: what is printed from now on, and the status.
 	follow, out := s.cmd(nil, "attach", id)
-	for range 100 {
-		if strings.Contains(s.must("ps"), "detached") {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	s.told("detached", "ps")
 	if err := follow.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s.attached()
+	s.told("running, attached", "ps")
 	d.line("two", "clear; lazaret exec "+id+" -- sh -c 'echo by another >/proc/1/fd/1; kill -HUP 1'")
 	if err := follow.Wait(); err == nil || !strings.Contains(out.String(), "by another") {
 		t.Errorf("followed to %v: %q", err, out)
@@ -142,16 +128,22 @@ func TestEndToEndDetach(t *testing.T) {
 	}
 }
 
-// attached waits until somebody is.
-func (s *sandboxed) attached() {
+// told waits until lazaret says something.
+func (s *sandboxed) told(text string, args ...string) {
 	s.t.Helper()
-	for range 200 {
-		if strings.Contains(s.must("ps"), "running, attached") {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
+	out := ""
+	if !eventually(func() bool { out = s.must(args...); return strings.Contains(out, text) }) {
+		s.t.Fatalf("lazaret %s does not say %s:\n%s", strings.Join(args, " "), text, out)
 	}
-	s.t.Fatal("nobody is attached")
+}
+
+// leftAs waits until a terminal's modes are what they were.
+func (d *desktop) leftAs(window, plain string) {
+	d.t.Helper()
+	now := ""
+	if !eventually(func() bool { now = d.modes(window); return now == plain }) {
+		d.t.Errorf("the terminal is left as %s, was %s", now, plain)
+	}
 }
 
 // modes are what tmux knows of a terminal besides what it shows.
@@ -164,7 +156,7 @@ func (d *desktop) modes(window string) string {
 func TestEndToEndDetachTakesStatus(t *testing.T) {
 	needE2E(t)
 	s := newDetached(t)
-	before := s.host()
+	before := s.quiet()
 	d := newDesktop(t, s)
 	d.open("one")
 	s.must("launch", "--detach", "shell")
@@ -204,7 +196,7 @@ func TestEndToEndDetachTakesStatus(t *testing.T) {
 func TestEndToEndDetachFails(t *testing.T) {
 	needE2E(t)
 	s := newDetached(t)
-	before := s.host()
+	before := s.quiet()
 	launch := func(env []string, args ...string) (int, string, string) {
 		c, _ := s.cmd(env, append([]string{"launch", "--detach", "shell"}, args...)...)
 		var out, errs bytes.Buffer
@@ -232,12 +224,7 @@ func TestEndToEndDetachFails(t *testing.T) {
 		if status != 0 || !runID.MatchString(id) {
 			t.Fatalf("status %d, %q, %s", status, out, errs)
 		}
-		for range 100 {
-			if !strings.Contains(s.must("ps"), id) {
-				break
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
+		eventually(func() bool { return !strings.Contains(s.must("ps"), id) })
 		c, tells := s.cmd(nil, "attach", id)
 		if c.Run(); c.ProcessState.ExitCode() != 7 || !strings.Contains(tells.String(), "all there was\n") {
 			t.Errorf("attach: status %d: %s", c.ProcessState.ExitCode(), tells)
@@ -258,13 +245,9 @@ func TestEndToEndDetachFails(t *testing.T) {
 			if sig == syscall.SIGINT && c.ProcessState.ExitCode() != 130 {
 				t.Errorf("status %d: %s", c.ProcessState.ExitCode(), out)
 			}
-			for range 200 {
-				if syscall.Kill(pid, 0) != nil {
-					return
-				}
-				time.Sleep(50 * time.Millisecond)
+			if !eventually(func() bool { return syscall.Kill(pid, 0) != nil }) {
+				t.Error("it goes on")
 			}
-			t.Error("it goes on")
 		})
 	}
 	s.forget()
@@ -279,13 +262,13 @@ func TestEndToEndDetachPrompt(t *testing.T) {
 	needE2E(t)
 	layout := os.Getenv("LAZARET_DEBIAN")
 	s := newSandboxedWith(t, func(data string) string {
-		return strings.Replace(fmt.Sprintf(promptConfig, data, layout), `"20s"`, `"10m"`, 1)
+		return fmt.Sprintf(promptConfig, data, "10m", layout)
 	}, "--platform", "linux/amd64")
 	s.t.Cleanup(func() {
 		c, _ := s.cmd(nil, "stop", "--all")
 		c.Run()
 	})
-	before := s.host()
+	before := s.quiet()
 	d := newDesktop(t, s)
 	d.open("one")
 	id := strings.TrimSpace(runID.FindString(s.must("launch", "--detach", "shell")))
@@ -304,8 +287,11 @@ func TestEndToEndDetachPrompt(t *testing.T) {
 	d.put("lazaret-escalate --reason 'to see' -- printf 'hello %s' host")
 	s.pending(1)
 	said := filepath.Join(filepath.Dir(s.ws), "state/lazaret/detached", id+".log")
-	if b, err := os.ReadFile(said); err != nil || !strings.Contains(string(b), `"lazaret approve `+id+`" shows it`) {
-		t.Errorf("its lazaret said %q, %v", b, err)
+	if !eventually(func() bool {
+		b, err := os.ReadFile(said)
+		return err == nil && strings.Contains(string(b), `"lazaret approve `+id+`" shows it`)
+	}) {
+		t.Errorf("its lazaret does not say in %s that somebody asks", said)
 	}
 	d.line("one", "lazaret attach")
 	d.wait("one", `(?s)to see.*\[A\] approve and run`)
@@ -343,11 +329,5 @@ func TestEndToEndDetachPrompt(t *testing.T) {
 // pending waits until so many requests wait.
 func (s *sandboxed) pending(n int) {
 	s.t.Helper()
-	for range 200 {
-		if strings.Contains(s.must("ps", "--json"), fmt.Sprintf(`"pending":%d`, n)) {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	s.t.Fatalf("%d requests do not wait:\n%s", n, s.must("ps"))
+	s.told(fmt.Sprintf(`"pending":%d`, n), "ps", "--json")
 }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -172,20 +171,6 @@ func cmdOwner(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%s belongs to %d, not to %d", a, got, os.Getuid())
 		}
 	}
-}
-
-// cmdWaitfor waits until there is a file.
-//
-//	waitfor PATH
-func cmdWaitfor(ts *testscript.TestScript, neg bool, args []string) {
-	noNeg(ts, neg, "waitfor")
-	for range 400 {
-		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	ts.Fatalf("%s does not appear", args[0])
 }
 
 // shellConfig is a workspace's config for the end-to-end tests in Go.

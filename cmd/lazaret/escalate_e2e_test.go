@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -27,7 +26,7 @@ default_deny = []
 [escalation]
 enabled = true
 socket_dir = "{runtime_dir}/lazaret/sockets"
-timeout = "20s"
+timeout = "1m"
 auto_approve = ["true", "id", "show-it"]
 [profiles.shell]
 image = %q
@@ -38,7 +37,7 @@ volumes = [{ host = "{profile_dir}/cache", container = "/cache" }]
 // asking is a sandbox that may ask, and the person at its host.
 type asking struct {
 	*sandboxed
-	out *bytes.Buffer
+	out *output
 	cmd *exec.Cmd
 	far launch.Far
 }
@@ -124,7 +123,7 @@ func TestEndToEndEscalate(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	s.must("launch", "shell", "--", "true")
-	before := s.host()
+	before := s.quiet()
 	sock := func(path string) net.Listener {
 		os.MkdirAll(filepath.Dir(path), 0o755)
 		l, err := net.Listen("unix", path)
@@ -223,7 +222,8 @@ connect /run/lazaret/escalate.sock | head -c 20 | tr -d '\0'; echo "plain: done"
 		const script = `
 (while sleep 0.1; do echo >> /workspace/count; done) &
 lazaret-escalate -- sleep 1000; echo "aborted: $?"
-lazaret-escalate true; echo "shut: $?"; sleep 3
+lazaret-escalate true; echo "shut: $?"
+until [ -e /workspace/end ]; do sleep 0.1; done
 `
 		a := s.begin(t, script)
 		sock(filepath.Join(s.ws, "late.sock")) // a running sandbox sees it
@@ -246,10 +246,13 @@ lazaret-escalate true; echo "shut: $?"; sleep 3
 		if err := a.far.Resume(ctx); err != nil {
 			t.Fatal(err)
 		}
-		out := a.end(t, 0)
-		if now := count(); now <= was {
-			t.Errorf("it does not go on after that: %d, %d", was, now)
+		if !eventually(func() bool { return count() > was }) {
+			t.Errorf("it does not go on after that: %d", was)
 		}
+		a.out.await(t, "late.sock") // every two seconds somebody looks
+		s.touch("end")
+		out := a.end(t, 0)
+		os.Remove(filepath.Join(s.ws, "end"))
 		if !strings.Contains(out, "aborted: 77") || !strings.Contains(out, "shut: 69") ||
 			!strings.Contains(out, "a program of this machine opened the socket "+filepath.Join(s.ws, "late.sock")+", and the sandbox can connect to it") {
 			t.Error(out)
@@ -264,7 +267,7 @@ lazaret-escalate true; echo "shut: $?"; sleep 3
 		if err := a.far.End(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if out := a.end(t, exitLazaret); !strings.Contains(out, launch.ErrEnded.Error()) || time.Since(start) > 10*time.Second {
+		if out := a.end(t, exitLazaret); !strings.Contains(out, launch.ErrEnded.Error()) || time.Since(start) > time.Minute {
 			t.Errorf("after %s: %s", time.Since(start), out)
 		}
 		// And killed while it stands still, lazaret alone and with its helper:
@@ -298,12 +301,9 @@ lazaret-escalate true; echo "shut: $?"; sleep 3
 			n := awaitNumber(t, pid)
 			a.cmd.Process.Signal(sig)
 			a.cmd.Wait()
-			for i := 0; syscall.Kill(n, 0) == nil; i++ {
-				if i > 100 {
-					syscall.Kill(n, syscall.SIGKILL)
-					t.Fatalf("after %v, process %d lives", sig, n)
-				}
-				time.Sleep(20 * time.Millisecond)
+			if !eventually(func() bool { return syscall.Kill(n, 0) != nil }) {
+				syscall.Kill(n, syscall.SIGKILL)
+				t.Fatalf("after %v, process %d lives", sig, n)
 			}
 		}
 		s.must("clean")
@@ -320,7 +320,7 @@ lazaret-escalate true; echo "shut: $?"; sleep 3
 // runscs lists processes of sandboxes, once those that end have had the time.
 func runscs(t *testing.T) (out string) {
 	t.Helper()
-	for range 20 {
+	eventually(func() bool {
 		b, err := exec.Command("ps", "-u", fmt.Sprint(os.Getuid()), "-o", "pid=,stat=,args=").Output()
 		if err != nil {
 			t.Fatal(err)
@@ -331,26 +331,9 @@ func runscs(t *testing.T) (out string) {
 				out += line
 			}
 		}
-		if out == "" {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+		return out == ""
+	})
 	return out
-}
-
-// awaitNumber waits for a file with a number.
-func awaitNumber(t *testing.T, path string) (n int) {
-	t.Helper()
-	for range 400 {
-		if b, err := os.ReadFile(path); err == nil && len(b) > 1 {
-			fmt.Sscan(string(b), &n)
-			return n
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatalf("%s does not appear", path)
-	return 0
 }
 
 // TestFaultEscalate makes the steps of a sandbox that may ask fail in every way.
@@ -359,7 +342,7 @@ func TestFaultEscalate(t *testing.T) {
 	s := newSandboxedWith(t, func(data string) string {
 		return strings.ReplaceAll(escalateConfig(data), "oci:"+os.Getenv("LAZARET_DEBIAN"), "builtin:shell")
 	})
-	before := s.host()
+	before := s.quiet()
 	var steps []string
 	for _, name := range s.steps() {
 		if strings.HasPrefix(name, "escalate.") || name == "sockets /workspace" || name == "bind /run/lazaret/escalate.sock" {

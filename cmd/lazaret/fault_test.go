@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -133,13 +133,13 @@ func newSandboxedIn(t *testing.T, config func(data string) string, furnish func(
 	return s
 }
 
-func (s *sandboxed) cmd(extra []string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+func (s *sandboxed) cmd(extra []string, args ...string) (*exec.Cmd, *output) {
 	c := exec.Command(s.self, args...)
 	c.Dir, c.Env = s.ws, append(slices.Clone(s.env), extra...)
-	var out bytes.Buffer
-	c.Stdout, c.Stderr = &out, &out
+	out := &output{}
+	c.Stdout, c.Stderr = out, out
 	c.WaitDelay = time.Second
-	return c, &out
+	return c, out
 }
 
 // must runs lazaret to success and returns what it said.
@@ -195,8 +195,29 @@ func (s *sandboxed) host() string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	fmt.Fprintf(&b, "%d mounts here\n", bytes.Count(mounts, []byte("\n")))
+	// Those of others come and go.
+	ours := []string{os.Getenv("HOME"), os.Getenv("XDG_RUNTIME_DIR"), filepath.Dir(s.ws)}
+	for line := range strings.Lines(string(mounts)) {
+		at := strings.Fields(line)[4]
+		if slices.ContainsFunc(ours, func(dir string) bool { return at == dir || strings.HasPrefix(at, dir+"/") }) {
+			fmt.Fprintf(&b, "mount %s\n", at)
+		}
+	}
 	return b.String()
+}
+
+// quiet is host once nothing runs: what ran before, in another test too, may take
+// a moment to be gone. What stays for ten seconds is the person's own.
+func (s *sandboxed) quiet() (host string) {
+	s.t.Helper()
+	runs, was, since := regexp.MustCompile(`(?m)^(container|process) `), "", time.Now()
+	eventually(func() bool {
+		if host = s.host(); host != was {
+			was, since = host, time.Now()
+		}
+		return !runs.MatchString(host) || time.Since(since) > 10*time.Second
+	})
+	return host
 }
 
 // settled waits until the host is as it was: a process that was killed may
@@ -204,11 +225,8 @@ func (s *sandboxed) host() string {
 func (s *sandboxed) settled(before string) string {
 	s.t.Helper()
 	var now string
-	for range 50 {
-		if now = s.host(); now == before {
-			return ""
-		}
-		time.Sleep(100 * time.Millisecond)
+	if eventually(func() bool { now = s.host(); return now == before }) {
+		return ""
 	}
 	return difference(before, now)
 }
@@ -269,7 +287,7 @@ func TestFaultTable(t *testing.T) {
 	needE2E(t)
 	s := newSandboxed(t)
 	s.repository()
-	before := s.host()
+	before := s.quiet()
 	steps := s.steps()
 	if len(steps) < 5 || !slices.Contains(steps, "git.shadow") || !slices.Contains(steps, "mask /workspace/hooks/deep") {
 		t.Fatalf("only %d steps: %v", len(steps), steps)
@@ -287,7 +305,7 @@ func TestFaultFuse(t *testing.T) {
 	s := newSandboxedWith(t, func(data string) string {
 		return strings.Replace(shellConfig(data), "[network]", "overlay = \"fuse-overlayfs\"\n[network]", 1)
 	})
-	before := s.host()
+	before := s.quiet()
 	s.faults(before, []string{"overlay /root", "sandbox"})
 }
 
@@ -299,7 +317,7 @@ func TestFaultKept(t *testing.T) {
 		s := newSandboxedWith(t, func(data string) string {
 			return strings.Replace(shellConfig(data), "[network]", "overlay = \""+driver+"\"\n[network]", 1)
 		})
-		before := s.host()
+		before := s.quiet()
 		for _, what := range []string{"lazaret", "helper too", "sandbox dies of a signal"} {
 			mark := filepath.Join(s.ws, "running")
 			c, out := s.cmd(nil, "launch", "shell", "--", "sh", "-c",
@@ -332,7 +350,8 @@ func TestFaultKept(t *testing.T) {
 			continue
 		}
 		merged := filepath.Join(filepath.Dir(s.ws), "data/shell/root_merged")
-		const dead = "fuse-overlayfs -f -o lowerdir=/,upperdir=root_changes,workdir=root_work root_merged & sleep 1; kill -KILL $!; wait; ls root_merged"
+		const dead = "fuse-overlayfs -f -o lowerdir=/,upperdir=root_changes,workdir=root_work root_merged & " +
+			"until grep -q root_merged /proc/self/mounts || ! kill -0 $!; do sleep 0.1; done; kill -KILL $!; wait; ls root_merged"
 		c := exec.Command("podman", "unshare", "sh", "-c", dead)
 		c.Dir = filepath.Dir(merged)
 		if out, _ := c.CombinedOutput(); !strings.Contains(string(out), "not connected") {
@@ -363,7 +382,7 @@ persistent_dirs`, 1)
 	stamp(0)
 	os.Remove(setupRecord)
 	s.must("launch", "shell", "--", "true")
-	before := s.host()
+	before := s.quiet()
 	n, kept := 0, "0"
 	for _, name := range []string{"setup.overlay /root", "setup", "setup.keep"} {
 		for _, f := range []string{"fail:begin:", "kill:done:", "killall:begin:", "killall:done:"} {
@@ -447,7 +466,7 @@ func (s *sandboxed) faults(before string, steps []string) {
 }
 
 // start launches a sandbox that stays, and waits until it runs.
-func (s *sandboxed) start(flags ...string) (*exec.Cmd, *bytes.Buffer) {
+func (s *sandboxed) start(flags ...string) (*exec.Cmd, *output) {
 	s.t.Helper()
 	mark := filepath.Join(s.ws, "running")
 	os.Remove(mark)
@@ -462,16 +481,12 @@ func (s *sandboxed) start(flags ...string) (*exec.Cmd, *bytes.Buffer) {
 }
 
 // await waits for the sandbox to leave its mark.
-func (s *sandboxed) await(mark string, out *bytes.Buffer) {
+func (s *sandboxed) await(mark string, out *output) {
 	s.t.Helper()
-	for range 400 {
-		if _, err := os.Stat(mark); err == nil {
-			os.Remove(mark)
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
+	if !eventually(func() bool { return exists(mark) }) {
+		s.t.Fatalf("the sandbox does not start:\n%s", out)
 	}
-	s.t.Fatalf("the sandbox does not start:\n%s", out)
+	os.Remove(mark)
 }
 
 // run is the id of the sandbox that runs.
@@ -509,7 +524,7 @@ func (s *sandboxed) helper() int {
 func TestFaultSignals(t *testing.T) {
 	needE2E(t)
 	s := newSandboxed(t)
-	before := s.host()
+	before := s.quiet()
 	t.Run("ps", func(t *testing.T) {
 		c, _ := s.start()
 		if out := s.must("ps"); !strings.Contains(out, "shell") || !strings.Contains(out, s.ws) {
@@ -627,7 +642,7 @@ func TestFaultSignals(t *testing.T) {
 func TestFaultNeighbours(t *testing.T) {
 	needE2E(t)
 	s := newSandboxed(t)
-	before := s.host()
+	before := s.quiet()
 	first, _ := s.start()
 	second, out := s.start("--ephemeral") // the first has the profile's state
 	first.Process.Signal(syscall.SIGTERM)

@@ -67,7 +67,7 @@ func TestEndToEndAttackLiars(t *testing.T) {
 	h.configure(t, s, dir)
 	s.must("lock", "--platform", "linux/amd64")
 	s.must("trust", "--yes")
-	before := s.host()
+	before := s.quiet()
 	c := exec.Command(s.self, "doctor", "--attack", "--plain", "--json", "--only", "proc-kernel", "--only", "environment-leak", "--only", "git-hook", "shell")
 	c.Dir, c.Env = s.ws, s.env
 	out, err := c.Output()
@@ -178,7 +178,7 @@ func (h hostileImage) attack(t *testing.T, s *sandboxed, dir, victim string) {
 			t.Errorf("the lock does not show %q: %v\n%s", h.pins, err, b)
 		}
 		s.must("trust", "--yes")
-		before := s.host()
+		before := s.quiet()
 		out, err = h.run(s, "launch", "shell", "--", "/bin/sh", "-c", h.steps())
 		switch {
 		case h.launch == "podman":
@@ -216,8 +216,8 @@ func (h hostileImage) run(s *sandboxed, args ...string) (string, error) {
 	if err := c.Start(); err != nil {
 		return "", err
 	}
-	late := time.AfterFunc(time.Minute, func() { c.Process.Signal(os.Interrupt) })
-	defer time.AfterFunc(2*time.Minute, func() { c.Process.Kill() }).Stop()
+	late := time.AfterFunc(longEnough, func() { c.Process.Signal(os.Interrupt) })
+	defer time.AfterFunc(2*longEnough, func() { c.Process.Kill() }).Stop()
 	err := c.Wait()
 	if !late.Stop() {
 		err = context.DeadlineExceeded

@@ -16,29 +16,40 @@ import (
 )
 
 // probeMain is what runs in the sandbox. It does what each line of its input
-// says and answers with a line:
+// says and answers with a line. What works is waited for, for long; where silence
+// is what is wanted, TIME is how much of it.
 //
-//	tcp|udp ADDRESS          works, refused (at once) or silence
-//	ping IP
-//	look NAME                addresses by the system's resolver, or refused
+//	tcp|udp ADDRESS [TIME]   works, refused (before that time was up) or silence
+//	ping IP [TIME]
+//	look NAME                addresses by the system's resolver, or no answer
 //	ask SERVER NAME          the same by that server
 //	raw                      whether raw and packet sockets can be had
 //	listen ADDRESS           echoes there from now on
-//	hold ADDRESS, say TEXT   a connection that stays
+//	hold ADDRESS, say TEXT [TIME]  a connection that stays
 //	pull ADDRESS, push ADDRESS  megabytes in a second
 func probeMain() {
 	var held net.Conn
 	s := bufio.NewScanner(os.Stdin)
 	for s.Scan() {
 		f := strings.Fields(s.Text())
-		start := time.Now()
+		start, most := time.Now(), 20*time.Second
 		var err error
+		if len(f) > 2 {
+			if d, err := time.ParseDuration(f[2]); err == nil {
+				most = d
+			}
+		}
 		answer := ""
 		switch f[0] {
-		case "tcp", "udp":
-			err = echoed(f[0], f[1], "hello "+f[1], 1500*time.Millisecond)
+		case "tcp":
+			err = echoed(f[0], f[1], "hello "+f[1], most)
+		case "udp":
+			// One that is lost on the way is sent again.
+			for err = os.ErrDeadlineExceeded; isTimeout(err) && time.Since(start) < most; {
+				err = echoed(f[0], f[1], "hello "+f[1], min(most, 2*time.Second))
+			}
 		case "ping":
-			err = pinged(f[1])
+			err = pinged(f[1], most)
 		case "look":
 			answer, err = looked("", f[1])
 		case "ask":
@@ -63,9 +74,9 @@ func probeMain() {
 				}()
 			}
 		case "hold":
-			held, err = net.DialTimeout("tcp", f[1], 2*time.Second)
+			held, err = net.DialTimeout("tcp", f[1], most)
 		case "say":
-			held.SetDeadline(time.Now().Add(1500 * time.Millisecond))
+			held.SetDeadline(start.Add(most))
 			if _, err = io.WriteString(held, f[1]); err == nil {
 				_, err = io.ReadFull(held, make([]byte, len(f[1])))
 			}
@@ -75,20 +86,24 @@ func probeMain() {
 			answer = "what?"
 		}
 		if answer == "" {
-			answer = verdict(err, time.Since(start))
+			answer = verdict(err, time.Since(start), most)
 		}
 		fmt.Printf("%s: %s\n", s.Text(), answer)
 	}
 }
 
-func verdict(err error, took time.Duration) string {
+func isTimeout(err error) bool {
 	var n net.Error
+	return errors.As(err, &n) && n.Timeout() || errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+func verdict(err error, took, most time.Duration) string {
 	switch {
 	case err == nil:
 		return "works"
-	case errors.As(err, &n) && n.Timeout() || errors.Is(err, os.ErrDeadlineExceeded):
+	case isTimeout(err):
 		return "silence"
-	case took < 500*time.Millisecond:
+	case took < most/2:
 		return "refused"
 	}
 	return fmt.Sprintf("refused after %v: %v", took, err)
@@ -96,13 +111,15 @@ func verdict(err error, took time.Duration) string {
 
 func looked(server, name string) (string, error) {
 	r := &net.Resolver{PreferGo: true}
+	most := 20 * time.Second
 	if server != "" {
+		most = 2 * time.Second // nobody is wanted there
 		r.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
 			var d net.Dialer
 			return d.DialContext(ctx, network, server)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
 	addrs, err := r.LookupHost(ctx, name)
 	if err != nil {
@@ -113,7 +130,7 @@ func looked(server, name string) (string, error) {
 }
 
 // pinged sends an echo request by a datagram socket, as ping does.
-func pinged(addr string) error {
+func pinged(addr string, most time.Duration) error {
 	ip := net.ParseIP(addr)
 	domain, proto, kind := unix.AF_INET, unix.IPPROTO_ICMP, byte(8)
 	var to unix.Sockaddr
@@ -131,7 +148,8 @@ func pinged(addr string) error {
 	if err := unix.Connect(fd, to); err != nil {
 		return err
 	}
-	unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
+	wait := unix.NsecToTimeval(most.Nanoseconds())
+	unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait)
 	if _, err := unix.Write(fd, []byte{kind, 0, 0, 0, 0, 0, 0, 1, 'h', 'i'}); err != nil {
 		return err
 	}
@@ -148,14 +166,14 @@ func pinged(addr string) error {
 
 // rate moves bytes for a second and gives megabits a second.
 func rate(what, addr string) (string, error) {
-	c, err := net.DialTimeout("tcp", addr, 2*time.Second)
+	c, err := net.DialTimeout("tcp", addr, 20*time.Second)
 	if err != nil {
 		return "", err
 	}
 	defer c.Close()
 	start, total, buf := time.Now(), 0, make([]byte, 256<<10)
 	for time.Since(start) < time.Second {
-		c.SetDeadline(time.Now().Add(2 * time.Second))
+		c.SetDeadline(time.Now().Add(20 * time.Second))
 		n, err := 0, error(nil)
 		if what == "pull" {
 			n, err = c.Read(buf)

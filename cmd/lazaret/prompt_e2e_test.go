@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -63,17 +64,42 @@ func (d *desktop) screen(window string) string {
 }
 
 // wait waits until the screen matches.
-func (d *desktop) wait(window, pattern string) string {
+func (d *desktop) wait(window, pattern string) (screen string) {
 	d.t.Helper()
 	re := regexp.MustCompile(pattern)
-	for range 300 {
-		if s := d.screen(window); re.MatchString(s) {
-			return s
-		}
-		time.Sleep(50 * time.Millisecond)
+	if !eventually(func() bool { screen = d.screen(window); return re.MatchString(screen) }) {
+		d.t.Fatalf("window %s does not show %s:\n%s", window, pattern, screen)
 	}
-	d.t.Fatalf("window %s does not show %s:\n%s", window, pattern, d.screen(window))
-	return ""
+	return screen
+}
+
+// shows waits until all of these stand on the screen together.
+func (d *desktop) shows(window string, texts ...string) {
+	d.t.Helper()
+	screen := ""
+	missing := func(text string) bool { return !strings.Contains(screen, text) }
+	if !eventually(func() bool { screen = d.screen(window); return !slices.ContainsFunc(texts, missing) }) {
+		d.t.Fatalf("window %s does not show all of %q:\n%s", window, texts, screen)
+	}
+}
+
+// until gives a window a line again and again, until the screen matches: what the
+// line is about may come to the sandbox later than the line.
+func (d *desktop) until(window, line, pattern string) {
+	d.t.Helper()
+	re := regexp.MustCompile(pattern)
+	if !eventually(func() bool {
+		d.line(window, line)
+		for range 20 {
+			if re.MatchString(d.screen(window)) {
+				return true
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		return false
+	}) {
+		d.t.Fatalf("window %s does not show %s:\n%s", window, pattern, d.screen(window))
+	}
 }
 
 // state is everything that tmux knows of a terminal: what it shows and in which
@@ -88,13 +114,33 @@ func (d *desktop) state(window string) string {
 func (d *desktop) same(window, was string) {
 	d.t.Helper()
 	is := ""
-	for range 60 {
-		if is = d.state(window); is == was {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
+	if !eventually(func() bool { is = d.state(window); return is == was }) {
+		d.t.Errorf("the screen is\n%s\nwas\n%s", is, was)
 	}
-	d.t.Errorf("the screen is\n%s\nwas\n%s", is, was)
+}
+
+// settled is how a window is once nothing has changed in it for a second.
+func (d *desktop) settled(window string) (is string) {
+	d.t.Helper()
+	was, since := "", time.Now()
+	if !eventually(func() bool {
+		if is = d.state(window); is != was {
+			was, since = is, time.Now()
+		}
+		return time.Since(since) > time.Second
+	}) {
+		d.t.Fatalf("window %s does not come to rest:\n%s", window, is)
+	}
+	return is
+}
+
+// left waits until a terminal is left as it should be.
+func (d *desktop) left(window, pattern string) {
+	d.t.Helper()
+	re, is := regexp.MustCompile(pattern), ""
+	if !eventually(func() bool { is = d.state(window); return re.MatchString(is) }) {
+		d.t.Errorf("the terminal is left as\n%s", is)
+	}
 }
 
 const promptConfig = `[storage]
@@ -104,7 +150,7 @@ default_allow = []
 default_deny = []
 [escalation]
 enabled = true
-timeout = "20s"
+timeout = %q
 socket_dir = "{runtime_dir}/lazaret-prompt"
 [profiles.shell]
 image = "oci:%s"
@@ -115,7 +161,7 @@ command = ["bash", "--norc"]
 func (d *desktop) asks(window, script string) {
 	d.t.Helper()
 	d.put(script)
-	d.wait(window, `asks`)
+	d.wait(window, `asks(.|\n)*\[Q\]`) // what is drawn last
 }
 
 // put has the sandbox run a script.
@@ -134,18 +180,12 @@ func (d *desktop) put(script string) {
 // answered is what the script that asked printed, and its status.
 func (d *desktop) answered() string {
 	d.t.Helper()
-	for range 600 {
-		if _, err := os.Stat(filepath.Join(d.s.ws, "answered")); err == nil {
-			b, err := os.ReadFile(filepath.Join(d.s.ws, "answer"))
-			if err != nil {
-				d.t.Fatal(err)
-			}
-			return string(b)
-		}
-		time.Sleep(50 * time.Millisecond)
+	waitForFile(d.t, filepath.Join(d.s.ws, "answered"))
+	b, err := os.ReadFile(filepath.Join(d.s.ws, "answer"))
+	if err != nil {
+		d.t.Fatal(err)
 	}
-	d.t.Fatal("the request is not answered")
-	return ""
+	return string(b)
 }
 
 func (d *desktop) unanswered() {
@@ -156,10 +196,21 @@ func (d *desktop) unanswered() {
 	}
 }
 
-// press waits for the quiet that a key needs, presses it, and waits until the
-// prompt is gone.
+// ready is a key of the prompt's that has a background: it counts now.
+var ready = regexp.MustCompile(`\x1b\[[0-9;]*48;[0-9;]+m\[E\]`)
+
+// press waits until the prompt shows that keys count, and presses one.
 func (d *desktop) press(window, key string) {
-	time.Sleep(900 * time.Millisecond)
+	d.t.Helper()
+	times := 0 // in a row: a screen can be half drawn
+	if !eventually(func() bool {
+		if times++; !ready.MatchString(d.tmux("capture-pane", "-e", "-p", "-t", window)) {
+			times = 0
+		}
+		return times == 2
+	}) {
+		d.t.Fatalf("window %s takes no keys:\n%s", window, d.screen(window))
+	}
 	d.keys(window, key)
 }
 
@@ -167,28 +218,42 @@ func (d *desktop) press(window, key string) {
 func TestEndToEndPrompt(t *testing.T) {
 	needE2E(t)
 	layout := os.Getenv("LAZARET_DEBIAN")
-	s := newSandboxedWith(t, func(data string) string { return fmt.Sprintf(promptConfig, data, layout) }, "--platform", "linux/amd64")
-	before := s.host()
+	config := ""
+	s := newSandboxedWith(t, func(data string) string {
+		config = fmt.Sprintf(promptConfig, data, "10m", layout)
+		return fmt.Sprintf(promptConfig, data, "5s", layout)
+	}, "--platform", "linux/amd64")
 	d := newDesktop(t, s)
 	d.open("one")
-	d.line("one", "lazaret launch shell")
+
+	t.Run("no answer", func(t *testing.T) {
+		d := &desktop{t, s, d.dir}
+		d.line("one", `clear; lazaret launch shell -- sh -c 'lazaret-escalate -- true; echo "status $?"'`)
+		if got := d.wait("one", `status \d+\n(.|\n)*host\$$`); !strings.Contains(got, "status 75\n") || strings.Contains(got, "person") {
+			t.Errorf("timed out: %s", got)
+		}
+	})
+	if err := os.WriteFile(filepath.Join(s.ws, "lazaret.toml"), []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.must("lock", "--platform", "linux/amd64")
+	s.must("trust", "--yes")
+
+	before := s.quiet()
+	d.line("one", "clear; lazaret launch shell")
 	d.wait("one", `#$`)
-	d.line("one", `PS1='box# '; while sleep 0.1; do date +%N >/workspace/tick; if mv /workspace/ask /workspace/asking 2>/dev/null; then sh /workspace/asking >/workspace/answer 2>&1; echo "status $?" >>/workspace/answer; touch /workspace/answered; fi; done & sleep 0.5; clear`)
+	d.line("one", `PS1='box# '; while sleep 0.1; do echo >>/workspace/tick; if mv /workspace/ask /workspace/asking 2>/dev/null; then sh /workspace/asking >/workspace/answer 2>&1; echo "status $?" >>/workspace/answer; touch /workspace/answered; fi; done & sleep 0.5; clear`)
 	d.wait("one", `^box#$`)
 
 	t.Run("main screen", func(t *testing.T) {
 		d := &desktop{t, s, d.dir}
 		d.line("one", `printf 'above\n\033[1;31mred\033[44m on blue\033[0m\n\033[2;20r\033[10;3H\033[35m'`)
-		d.wait("one", "red on blue")
+		d.wait("one", `red on blue(.|\n)*\n  box#$`)
 		was := d.state("one")
 		d.asks("one", "lazaret-escalate --reason 'to see' -- printf 'hello %s' host")
+		d.shows("one", "The sandbox says:", "┃ to see", "│ 0  printf", "│ 1  hello %s", "/usr/bin/printf", "[A] approve and run", "times out in ")
 		if strings.Contains(d.screen("one"), "red on blue") {
 			t.Error("the sandbox's screen is not covered")
-		}
-		for _, want := range []string{"The sandbox says:", "┃ to see", "│ 0  printf", "│ 1  hello %s", "/usr/bin/printf", "[A] approve and run", "times out in 0:"} {
-			if !strings.Contains(d.screen("one"), want) {
-				t.Errorf("the prompt does not show %q:\n%s", want, d.screen("one"))
-			}
 		}
 		d.press("one", "a")
 		if got := d.answered(); got != "hello hoststatus 0\n" {
@@ -213,8 +278,7 @@ func TestEndToEndPrompt(t *testing.T) {
 			d.line("one", tt.program)
 			d.wait("one", tt.ready)
 			d.keys("one", "j", "j")
-			time.Sleep(500 * time.Millisecond)
-			was := d.state("one")
+			was := d.settled("one")
 			if !strings.Contains(was, "alternate 1") {
 				t.Fatalf("it is not on the alternate screen: %s", was)
 			}
@@ -237,29 +301,24 @@ func TestEndToEndPrompt(t *testing.T) {
 	t.Run("htop, resized", func(t *testing.T) {
 		d := &desktop{t, s, d.dir}
 		d.line("one", "htop -d 100")
-		d.wait("one", `F10\S*Quit`)
-		time.Sleep(300 * time.Millisecond)
 		head := regexp.MustCompile(`(?m)^.*PID.*Command.*$`)
 		keys := regexp.MustCompile(`(?m)^.*F1.*Quit.*$`)
-		was := d.state("one")
+		d.wait("one", `PID.*Command(.|\n)*F10\S*Quit`)
+		was := d.settled("one")
 		d.asks("one", "lazaret-escalate -- echo "+strings.Repeat("word ", 60))
 		d.tmux("resize-window", "-t", "one", "-x", "40", "-y", "20")
-		d.wait("one", `to read`)
-		for _, want := range []string{"[A]", "[D]", "[E]", "[Q]"} {
-			if !strings.Contains(d.screen("one"), want) {
-				t.Errorf("no %s at 40 columns:\n%s", want, d.screen("one"))
-			}
-		}
+		d.shows("one", "to read", "[A]", "[D]", "[E]", "[Q]")
 		d.press("one", "a") // not read to the end
 		time.Sleep(500 * time.Millisecond)
 		d.unanswered()
 		d.tmux("resize-window", "-t", "one", "-x", "100", "-y", "30")
 		d.press("one", "d")
 		d.answered()
-		d.wait("one", `F10\S*Quit`)
-		time.Sleep(500 * time.Millisecond)
-		is := d.state("one")
-		if head.FindString(is) != head.FindString(was) || keys.FindString(is) != keys.FindString(was) || keys.FindString(is) == "" {
+		is := ""
+		if keys.FindString(was) == "" || !eventually(func() bool {
+			is = d.state("one")
+			return head.FindString(is) == head.FindString(was) && keys.FindString(is) == keys.FindString(was)
+		}) {
 			t.Errorf("the screen is\n%s\nwas\n%s", is, was)
 		}
 		d.keys("one", "q")
@@ -280,17 +339,24 @@ func TestEndToEndPrompt(t *testing.T) {
 		os.Remove(filepath.Join(s.ws, "answered"))
 		os.Rename(filepath.Join(s.ws, ".ask"), filepath.Join(s.ws, "ask"))
 		type_(60)
-		d.wait("one", "asks")
+		d.wait("one", `asks(.|\n)*\[Q\]`)
 		d.unanswered()
 		if _, err := os.Stat(filepath.Join(s.ws, "approved")); err == nil {
 			t.Fatal("it was approved")
 		}
 		d.press("one", "d")
 		d.answered()
-		time.Sleep(300 * time.Millisecond)
-		d.keys("one", "Enter", "C-d")
+		// Until the prompt is gone, keys are for it.
+		var typed []byte
+		if !eventually(func() bool {
+			d.keys("one", "Enter")
+			typed, _ = os.ReadFile(filepath.Join(s.ws, "typed"))
+			return strings.Contains(string(typed), "\n")
+		}) {
+			t.Fatal("nothing is typed to the sandbox any more")
+		}
+		d.keys("one", "C-d")
 		d.wait("one", `box#$`)
-		typed, _ := os.ReadFile(filepath.Join(s.ws, "typed"))
 		if !strings.HasPrefix(string(typed), "aaaaaaaaaa") || strings.Trim(string(typed), "a\n") != "" {
 			t.Errorf("what was typed to the sandbox arrived as %q", typed)
 		}
@@ -316,13 +382,7 @@ func TestEndToEndPrompt(t *testing.T) {
 		d := &desktop{t, s, d.dir}
 		const evil = `"$(printf 'a\033[2J\033[H\033]0;evil\007\r\033[2Kb\nc\342\200\256d\302\240\302\240e\010\010')"`
 		d.asks("one", "lazaret-escalate --reason "+evil+" -- echo "+evil+" '│ ╭──╮' --gіt")
-		d.wait("one", "looks like a Latin letter(.|\\n)*A. approve") // it is drawn in parts
-		screen := d.screen("one")
-		for _, want := range []string{`a\x1b[2J\x1b[H\x1b]0;evil\x07\r\x1b[2Kb\nc\u{202e}d\u{a0}\u{a0}e\x08\x08`, "asks to run a command", `\u{2502}`, "looks like a Latin letter", "[A] approve and run"} {
-			if !strings.Contains(screen, want) {
-				t.Errorf("the prompt does not show %s:\n%s", want, screen)
-			}
-		}
+		d.shows("one", `a\x1b[2J\x1b[H\x1b]0;evil\x07\r\x1b[2Kb\nc\u{202e}d\u{a0}\u{a0}e\x08\x08`, "asks to run a command", `\u{2502}`, "looks like a Latin letter", "[A] approve and run")
 		if title := d.tmux("display-message", "-p", "-t", "one", "#{pane_title}"); strings.Contains(title, "evil") {
 			t.Errorf("the window is called %s", title)
 		}
@@ -348,15 +408,6 @@ func TestEndToEndPrompt(t *testing.T) {
 		}
 	})
 
-	t.Run("no answer", func(t *testing.T) {
-		d := &desktop{t, s, d.dir}
-		d.asks("one", "lazaret-escalate -- true")
-		if got := d.answered(); !strings.HasSuffix(got, "status 75\n") || strings.Contains(got, "person") {
-			t.Errorf("timed out: %q", got)
-		}
-		d.wait("one", `box#$`)
-	})
-
 	t.Run("terminal", func(t *testing.T) {
 		d := &desktop{t, s, d.dir}
 		attack := `printf '\033]52;c;%s\007\033]0;evil\007\033Ptmux;\033\033]52;c;%s\007\033\\' $(printf evil | base64) $(printf evil | base64)`
@@ -378,14 +429,15 @@ func TestEndToEndPrompt(t *testing.T) {
 
 	t.Run("abort", func(t *testing.T) {
 		d := &desktop{t, s, d.dir}
-		tick := func() string { b, _ := os.ReadFile(filepath.Join(s.ws, "tick")); return string(b) }
+		// The file only grows: one that is written anew can stand still empty.
+		ticks := func() int { b, _ := os.ReadFile(filepath.Join(s.ws, "tick")); return len(b) }
 		d.asks("one", "lazaret-escalate -- true; lazaret-escalate -- true")
 		d.press("one", "q")
 		d.wait("one", "stands still")
 		time.Sleep(200 * time.Millisecond)
-		was := tick()
+		was := ticks()
 		time.Sleep(time.Second)
-		if tick() != was {
+		if ticks() != was {
 			t.Error("the sandbox goes on")
 		}
 		d.press("one", "r")
@@ -393,10 +445,8 @@ func TestEndToEndPrompt(t *testing.T) {
 			t.Errorf("after an abort: %q", got)
 		}
 		d.wait("one", `box#$`)
-		for end := time.Now().Add(20 * time.Second); tick() == was; time.Sleep(50 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("the sandbox does not go on")
-			}
+		if !eventually(func() bool { return ticks() > was }) {
+			t.Fatal("the sandbox does not go on")
 		}
 	})
 
@@ -410,33 +460,20 @@ func TestEndToEndPrompt(t *testing.T) {
 	if regexp.MustCompile(`[0-9;]+[Rc]`).MatchString(end[max(0, strings.LastIndex(end, "asked  ")):]) {
 		t.Errorf("answers of the terminal are typed into the shell:\n%s", end)
 	}
-	if is := d.state("one"); !regexp.MustCompile(`alternate 0 .* shown 1 insert 0 keys 0 keypad 0 mouse 0 0 0 0 .*wrap 1 region 0,29`).MatchString(is) {
-		t.Errorf("the terminal is left as\n%s", is)
-	}
+	d.left("one", `alternate 0 .* shown 1 insert 0 keys 0 keypad 0 mouse 0 0 0 0 .*wrap 1 region 0,29`)
 	d.line("one", `clear; lazaret launch shell -- bash -c 'printf "\033[?1049h\033[?1003h\033[?25l"; sleep 0.3; kill -9 $$'; echo status $?; stty -a | grep -o '[-]*echo '`)
 	d.wait("one", `status 137\necho\s*\nhost\$$`)
-	if is := d.state("one"); !regexp.MustCompile(`alternate 0 .* shown 1 .* mouse 0 0 0 0 `).MatchString(is) {
-		t.Errorf("after a kill, the terminal is left as\n%s", is)
-	}
+	d.left("one", `alternate 0 .* shown 1 .* mouse 0 0 0 0 `)
 	// Lazaret itself is killed: its helper puts the terminal back.
 	d.line("one", `clear; bash -c 'echo $$ >pid; exec lazaret launch shell'`)
 	d.wait("one", `#$`)
 	d.line("one", `printf '\033[?1049h\033[?1003h\033[?25l\033[5;9r'; echo raw`)
 	d.wait("one", `(?m)^raw`)
-	pid, err := os.ReadFile(filepath.Join(s.ws, "pid"))
-	if err != nil {
+	if err := syscall.Kill(awaitNumber(t, filepath.Join(s.ws, "pid")), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("kill", "-9", strings.TrimSpace(string(pid))).CombinedOutput(); err != nil {
-		t.Fatalf("kill: %s", out)
-	}
-	d.wait("one", `Killed`)
-	time.Sleep(500 * time.Millisecond)
-	d.line("one", "echo again")
-	d.wait("one", `(?m)^again\nhost\$$`)
-	if is := d.state("one"); !regexp.MustCompile(`alternate 0 .* shown 1 .* mouse 0 0 0 0 .* region 0,29`).MatchString(is) {
-		t.Errorf("after lazaret was killed, the terminal is left as\n%s", is)
-	}
+	d.left("one", `alternate 0 .* shown 1 .* mouse 0 0 0 0 .* region 0,29`)
+	d.until("one", "echo again", `(?m)^again\nhost\$$`)
 	s.must("clean")
 	for _, name := range []string{"ask", "asking", "answer", "answered", "tick", "typed", "pid"} {
 		os.Remove(filepath.Join(s.ws, name))
@@ -450,7 +487,7 @@ func TestEndToEndPrompt(t *testing.T) {
 func TestEndToEndTerminfo(t *testing.T) {
 	needE2E(t)
 	layout := os.Getenv("LAZARET_DEBIAN")
-	s := newSandboxedWith(t, func(data string) string { return fmt.Sprintf(promptConfig, data, layout) }, "--platform", "linux/amd64")
+	s := newSandboxedWith(t, func(data string) string { return fmt.Sprintf(promptConfig, data, "1m", layout) }, "--platform", "linux/amd64")
 	dir := t.TempDir()
 	src, err := exec.Command("infocmp", "-x", "xterm-256color").Output()
 	if err != nil {

@@ -31,7 +31,7 @@ func TestFaultReset(t *testing.T) {
 	t.Run("podman that hangs", s.hangingPodman)
 	for _, how := range [][]string{{"rm", "--all", "--force", "--time", "0"}, {"system", "migrate"}, {"system", "reset", "--force"}} {
 		t.Run(strings.Join(how[:2], " "), func(t *testing.T) {
-			before := s.host()
+			before := s.quiet()
 			c, out := s.start()
 			took, text, err := bounded(exec.Command("podman", how...), podmanTime)
 			if err != nil {
@@ -58,7 +58,7 @@ func TestFaultReset(t *testing.T) {
 // its storage reset, however long that takes. Lazaret comes down all the same,
 // says what is left, and takes it away once podman answers.
 func (s *sandboxed) hangingPodman(t *testing.T) {
-	before := s.host()
+	before := s.quiet()
 	c, out := s.start()
 	f, err := os.OpenFile(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "libpod/tmp/alive.lck"), os.O_RDWR, 0)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *sandboxed) hangingPodman(t *testing.T) {
 
 // comesDown waits for a lazaret that was told to end. One that does not says
 // where it stands, and is killed.
-func (s *sandboxed) comesDown(t *testing.T, c *exec.Cmd, out *bytes.Buffer) {
+func (s *sandboxed) comesDown(t *testing.T, c *exec.Cmd, out *output) {
 	t.Helper()
 	late := time.AfterFunc(lazaretTime, func() {
 		c.Process.Signal(syscall.SIGABRT)

@@ -34,7 +34,7 @@ func cmdAnswer(ts *testscript.TestScript, neg bool, args []string) {
 	ptmx, err := pty.Start(cmd)
 	ts.Check(err)
 	defer ptmx.Close()
-	kill := time.AfterFunc(60*time.Second, func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	kill := time.AfterFunc(longEnough, func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 	defer kill.Stop()
 
 	var shown bytes.Buffer

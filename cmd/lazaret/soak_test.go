@@ -83,7 +83,7 @@ func TestFaultSoak(t *testing.T) {
 	}
 	before := make([]string, workers)
 	for i, s := range all {
-		before[i] = s.host()
+		before[i] = s.quiet()
 	}
 	dirs := []string{os.Getenv("HOME"), os.Getenv("XDG_RUNTIME_DIR")}
 	for _, s := range all {
@@ -166,7 +166,7 @@ func TestFaultFullDisk(t *testing.T) {
 					continue
 				}
 				if before == "" {
-					before = s.host()
+					before = s.quiet()
 				}
 				if diff := s.settled(before); diff != "" {
 					t.Errorf("the host is not as it was\n%s", diff)
@@ -208,7 +208,7 @@ func fullRuntimeDir(t *testing.T, small string) {
 		os.RemoveAll(dir)
 	})
 	s := newSandboxed(t)
-	before := s.host()
+	before := s.quiet()
 	works := 0
 	start := time.Now()
 	s.must("launch", "shell", "--", "true")

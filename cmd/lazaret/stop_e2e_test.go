@@ -13,7 +13,7 @@ import (
 func TestEndToEndStopAll(t *testing.T) {
 	needE2E(t)
 	a, b := newSandboxed(t), newSandboxed(t)
-	before := a.host()
+	before := a.quiet()
 	var ends []chan error
 	for i, s := range []*sandboxed{a, b, b} {
 		keep := "--ephemeral=" + strconv.FormatBool(i == 2) // the second has the profile's state
@@ -25,10 +25,12 @@ func TestEndToEndStopAll(t *testing.T) {
 		go func() { end <- c.Wait() }()
 		ends = append(ends, end)
 		if len(ends) == 3 {
-			time.Sleep(100 * time.Millisecond) // not long enough to be up
-			break
+			break // known of is not up yet
 		}
 		waitForFile(t, filepath.Join(s.ws, "ready"))
+	}
+	if !eventually(func() bool { return strings.Count(a.must("ps"), "/ws\n") == 3 }) {
+		t.Fatalf("not three run:\n%s", a.must("ps"))
 	}
 	out := a.must("stop", "--all")
 	if strings.Count(out, ": stopped (shell in ") != 3 {
@@ -40,7 +42,7 @@ func TestEndToEndStopAll(t *testing.T) {
 			if err == nil || err.Error() != "exit status 143" {
 				t.Errorf("it ended with %v", err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(longEnough):
 			t.Error("it did not end")
 		}
 	}
@@ -57,7 +59,7 @@ func TestEndToEndStopAll(t *testing.T) {
 func TestEndToEndStopDead(t *testing.T) {
 	needE2E(t)
 	s := newSandboxed(t)
-	before := s.host()
+	before := s.quiet()
 	c, _ := s.start()
 	c.Process.Kill()
 	c.Wait()
@@ -70,15 +72,4 @@ func TestEndToEndStopDead(t *testing.T) {
 	if c, out := s.cmd(nil, "stop", "shell"); c.Run() == nil || !strings.Contains(out.String(), "no sandbox runs that is called shell") {
 		t.Errorf("stopped once more:\n%s", out)
 	}
-}
-
-func waitForFile(t *testing.T, path string) {
-	t.Helper()
-	for range 400 {
-		if _, err := os.Stat(path); err == nil {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Fatalf("%s does not appear", path)
 }

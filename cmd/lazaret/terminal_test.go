@@ -14,7 +14,7 @@ import (
 func TestEndToEndTerminal(t *testing.T) {
 	needE2E(t)
 	s := newSandboxed(t)
-	before := s.host()
+	before := s.quiet()
 	c, _ := s.cmd([]string{"TERM=xterm-256color"}, "launch", "shell")
 	c.Stdout, c.Stderr = nil, nil
 	ptmx, err := pty.StartWithSize(c, &pty.Winsize{Rows: 31, Cols: 97})
@@ -26,8 +26,8 @@ func TestEndToEndTerminal(t *testing.T) {
 	screen.wait(`/workspace # $`)
 	screen.say("stty size; echo $TERM", `\n31 97\r?\n[^\n]*xterm-256color`)
 	pty.Setsize(ptmx, &pty.Winsize{Rows: 20, Cols: 70})
-	time.Sleep(200 * time.Millisecond)
-	screen.say("stty size", `\n20 70\r?\n`)
+	// The size comes to the sandbox in its own time.
+	screen.say("until stty size | grep '^20 70$'; do sleep 0.1; done", `\n20 70\r?\n`)
 
 	// Ctrl-C ends the command inside and neither the shell nor lazaret.
 	screen.say("sleep 300", `sleep 300`)
@@ -82,8 +82,8 @@ func (x *transcript) wait(pattern string) {
 		if err != nil {
 			x.t.Fatalf("no %s in %q: %v", pattern, x.text.String(), err)
 		}
-	case <-time.After(20 * time.Second):
-		x.t.Fatalf("no %s after 20 s", pattern)
+	case <-time.After(longEnough):
+		x.t.Fatalf("no %s after %s", pattern, longEnough)
 	}
 }
 
