@@ -81,6 +81,7 @@ func New(c Config) (*Daemon, error) {
 		open: make(chan struct{}, c.Door.Open), commands: make(chan struct{}, c.Door.Commands),
 	}
 	d.queue = NewQueue(c.Limits, c.Now, func(argv []string) Resolved { return c.Lookup.Resolve(argv, d.marker.Marks) })
+	d.queue.shut = d.shut
 	d.ctx, d.end = context.WithCancelCause(context.Background())
 	return d, nil
 }
@@ -118,6 +119,15 @@ func (d *Daemon) Serve(l *net.UnixListener) {
 		defer d.conns.Done()
 		d.accept(l)
 	}()
+}
+
+// shut closes the door before anybody is told that it is shut.
+func (d *Daemon) shut() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.l != nil {
+		d.l.Close()
+	}
 }
 
 func (d *Daemon) accept(l *net.UnixListener) {

@@ -27,6 +27,7 @@ type Queue struct {
 	limits  Limits
 	now     func() time.Time
 	resolve func(argv []string) Resolved
+	shut    func() // called by Abort before all else; nil: nothing is
 
 	mu      sync.Mutex
 	next    int
@@ -228,6 +229,9 @@ func (q *Queue) Resolve(_ context.Context, argv []string) (Resolved, error) {
 
 // Abort denies everything that waits and everything to come.
 func (q *Queue) Abort(context.Context) error {
+	if q.shut != nil {
+		q.shut()
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.isAborted() {
