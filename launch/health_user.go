@@ -69,13 +69,7 @@ func (m machine) runsc(context.Context) []Finding {
 }
 
 func (m machine) router(context.Context) []Finding {
-	var out []Finding
-	const what = "runc or crun, for the network sidecar"
-	if t, err := routerRuntime(m.ws); err != nil {
-		out = append(out, failing("runc", what, fixOf(err), "not installed")...)
-	} else {
-		out = append(out, ok("runc", what, "%s", t.Path)...)
-	}
+	out := m.ordinary(routerRuntime(m.ws))
 	pod, err := findTool("podman", m.path, m.ws, map[string]string{}, checkPodman)
 	if err != nil {
 		return out // said already
@@ -86,6 +80,19 @@ func (m machine) router(context.Context) []Finding {
 		return append(out, failing("uplink", uplinkWhat, fixOf(err), "%v", err)...)
 	}
 	return append(out, ok("uplink", uplinkWhat, "%s", kind)...)
+}
+
+// ordinary judges the runtime of the router.
+func (m machine) ordinary(t Tool, err error) []Finding {
+	const id, what = "runc", "runc or crun, for the network sidecar"
+	switch {
+	case err != nil:
+		return failing(id, what, fixOf(err), "not installed")
+	case filepath.Base(t.Path) == "crun" && m.read("/sys/fs/cgroup/unified/cgroup.controllers") != "":
+		return failing(id, what, `install runc, or boot with cgroup v2 alone (systemd.unified_cgroup_hierarchy=1)`,
+			"%s, which starts nothing where version 1 and version 2 of cgroups both have controllers", t.Path)
+	}
+	return ok(id, what, "%s", t.Path)
 }
 
 // usable opens a device, which is the only way to know.
