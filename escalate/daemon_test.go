@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -128,12 +129,7 @@ func TestWithdrawn(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	for range 200 {
-		if p, _ := h.Queue().Pending(t.Context()); len(p) == 0 {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	await(t, func() bool { p, _ := h.Queue().Pending(t.Context()); return len(p) == 0 })
 	if err := h.Queue().Answer(t.Context(), a.Seq, Verdict{Kind: Approve}); !errors.Is(err, ErrGone) {
 		t.Errorf("answering gives %v", err)
 	}
@@ -163,9 +159,9 @@ func TestKilled(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			h := newHost(t, func(h *host, c *Config) {
-				c.CommandTime = 5 * time.Second
+				c.CommandTime = time.Minute
 				if tt.name == "time" {
-					c.CommandTime = 400 * time.Millisecond
+					c.CommandTime = 3 * time.Second // which is plenty to begin in
 				}
 				h.program(t, h.bin, "daemonize", "exec sh -c '"+strings.ReplaceAll(daemon+tt.after, "'", `'"'"'`)+"' "+filepath.Join(h.dir, "pid"))
 				if tt.auto {
@@ -185,34 +181,26 @@ func TestKilled(t *testing.T) {
 				tt.end(h, cancel)
 			}
 			r := <-done
-			if tt.name == "time" && (!strings.HasPrefix(r.Error, "stopped after 400ms") || *r.ExitCode != 137) {
+			if tt.name == "time" && (!strings.HasPrefix(r.Error, "stopped after 3s") || *r.ExitCode != 137) {
 				t.Errorf("%+v", r)
 			}
-			for range 100 {
-				if syscall.Kill(pid, 0) != nil {
-					return
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
-			t.Errorf("process %d lives", pid)
-			syscall.Kill(pid, syscall.SIGKILL)
+			defer syscall.Kill(pid, syscall.SIGKILL)
+			await(t, func() bool { return syscall.Kill(pid, 0) != nil })
 		})
 	}
 }
 
 func awaitPid(t *testing.T, path string) (pid int) {
 	t.Helper()
-	for range 500 {
-		if b, err := os.ReadFile(path); err == nil && len(b) > 0 {
-			for _, c := range strings.TrimSpace(string(b)) {
-				pid = pid*10 + int(c-'0')
-			}
-			return pid
+	await(t, func() bool {
+		b, err := os.ReadFile(path)
+		if err != nil || !strings.HasSuffix(string(b), "\n") {
+			return false
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatal("the command does not start")
-	return 0
+		pid, err = strconv.Atoi(strings.TrimSpace(string(b)))
+		return err == nil
+	})
+	return pid
 }
 
 // TestNoTerminal: a command has a session of its own and no terminal, no input
@@ -284,17 +272,12 @@ func TestUnwritten(t *testing.T) {
 func TestFlood(t *testing.T) {
 	h := newHost(t, func(_ *host, c *Config) {
 		c.Limits = Limits{Waiting: 3, Asks: 5, Per: time.Hour}
-		c.Timeout = 30 * time.Second
+		c.Timeout = 5 * time.Minute
 	})
 	for range 3 {
 		go h.send(t.Context(), wire.Request{Command: "echo"})
 	}
-	for {
-		if p, _ := h.Queue().Pending(t.Context()); len(p) == 3 {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	await(t, func() bool { p, _ := h.Queue().Pending(t.Context()); return len(p) == 3 })
 	if r := h.ask(t, "echo"); r.Status != wire.Denied || !strings.Contains(r.Error, "nobody was asked: 3 wait already") {
 		t.Errorf("%+v", r)
 	}

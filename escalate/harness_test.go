@@ -78,7 +78,7 @@ func newHost(t *testing.T, change func(*host, *Config)) *host {
 		Policy: Policy{Banned: banned, AutoApprove: [][]string{{"show"}, {"true"}}, AutoApproveExact: [][]string{{"exact", "one"}}},
 		Dir:    h.ws, Empty: empty,
 		Env:     []string{"PATH=/usr/bin:/bin", "HOME=/nowhere", "LC_ALL=C.UTF-8"},
-		Timeout: 10 * time.Second, CommandTime: 10 * time.Second, MaxOutput: 1 << 20,
+		Timeout: time.Minute, CommandTime: time.Minute, MaxOutput: 1 << 20,
 		Peer:    func(uid uint32) bool { return uid == uint32(os.Getuid()) },
 		Runners: &Runners{Lazaret: self},
 		Log: func(e Entry) error {
@@ -152,18 +152,9 @@ func (h *host) send(ctx context.Context, r wire.Request) (wire.Response, error) 
 // waits gives the request that waits next.
 func (h *host) waits(t *testing.T) Ask {
 	t.Helper()
-	for range 500 {
-		changed := h.Queue().Changed()
-		if p, _ := h.Queue().Pending(t.Context()); len(p) > 0 {
-			return p[0]
-		}
-		select {
-		case <-changed:
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-	t.Fatal("nothing waits")
-	return Ask{}
+	var p []Ask
+	await(t, func() bool { p, _ = h.Queue().Pending(t.Context()); return len(p) > 0 })
+	return p[0]
 }
 
 // answering answers every request that comes to wait, until the test ends.

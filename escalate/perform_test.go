@@ -68,7 +68,7 @@ func (h *host) begin(t *testing.T, command string) <-chan wire.Response {
 
 func await(t *testing.T, met func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !met(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !met(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("waited in vain")
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,7 +27,7 @@ func TestWatch(t *testing.T) {
 		id := w.inside(fmt.Sprintf("echo %d >>a; git commit -qam c%d; git rev-parse HEAD", i, i))
 		start := time.Now()
 		for w.hostRef(agentRef) != id {
-			if time.Since(start) > 10*time.Second {
+			if time.Since(start) > time.Minute {
 				t.Fatalf("commit %d does not come: %s", i, w.said())
 			}
 			time.Sleep(10 * time.Millisecond)
@@ -34,15 +35,15 @@ func TestWatch(t *testing.T) {
 		took = append(took, time.Since(start))
 	}
 	t.Logf("from commit to host: %v", took)
-	for _, d := range took[1:] {
-		if d > 3*time.Second {
-			t.Errorf("it took %v: nothing was heard", d)
-		}
+	// Whoever hears nothing looks every three seconds. A busy machine takes that
+	// long, too, but not each time.
+	if d := slices.Min(took[1:]); d > idle-time.Second {
+		t.Errorf("it took %v and more: nothing was heard", d)
 	}
 	// In a directory that was not there before, and in packed-refs only.
 	id := w.inside("git checkout -q -b lazaret/claude/deep/er/x; echo x >>a; git commit -qam x; git pack-refs --all; git rev-parse HEAD")
 	for start := time.Now(); w.hostRef("refs/heads/lazaret/claude/deep/er/x") != id; time.Sleep(10 * time.Millisecond) {
-		if time.Since(start) > 10*time.Second {
+		if time.Since(start) > time.Minute {
 			t.Fatalf("the branch does not come: %s", w.said())
 		}
 	}

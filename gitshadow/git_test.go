@@ -121,7 +121,7 @@ func TestGitLeavesNoLock(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- g.Pipe(ctx, in, nil, "update-ref", "--stdin") }()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if _, err := os.Stat(lock); err == nil {
 			break
 		}

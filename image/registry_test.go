@@ -429,7 +429,7 @@ func TestCredentialsAgainstAnonymousLimit(t *testing.T) {
 	began := time.Now()
 	_, err := NewResolver(Options{}).Resolve(t.Context(), ref, both)
 	checkError(t, err, new(*RegistryError), "it asks to wait 1h0m0s")
-	if time.Since(began) > 5*time.Second {
+	if time.Since(began) > 15*time.Second {
 		t.Error("an hour was partly waited for")
 	}
 }
@@ -478,7 +478,7 @@ func TestResolveIsCancelled(t *testing.T) {
 	defer cancel()
 	began := time.Now()
 	_, err := NewResolver(Options{}).Resolve(ctx, ref, both)
-	if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 5*time.Second {
+	if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 15*time.Second {
 		t.Errorf("after %v: %v", time.Since(began), err)
 	}
 }

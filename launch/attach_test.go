@@ -17,7 +17,7 @@ import (
 )
 
 // patience is more than anything here takes.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // far is a sandbox's terminal that can be attached to, and the end of it that the
 // sandbox has: raw.

@@ -71,7 +71,7 @@ func TestSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.started("router", id, nil)
-		for deadline := time.Now().Add(10 * time.Second); here && time.Now().Before(deadline); time.Sleep(watchTime) {
+		for deadline := time.Now().Add(time.Minute); here && time.Now().Before(deadline); time.Sleep(watchTime) {
 			if c, _ := s.container("box"); c.seen {
 				break
 			}

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -99,7 +100,11 @@ func TestReach(t *testing.T) {
 		{"tcp", "[64:ff9b::a9fe:a9fe]:80", refused}, // NAT64 of it
 		{"tcp", "[::a9fe:a9fe]:80", refused},
 	} {
-		if got := l.try(tt.network, tt.addr); got != tt.want {
+		most := patience
+		if tt.want == silence {
+			most = silenceTime
+		}
+		if got := l.tryFor(tt.network, tt.addr, most); got != tt.want {
 			t.Errorf("%s %s: %s, want %s", tt.network, tt.addr, got, tt.want)
 		}
 	}
@@ -171,7 +176,11 @@ func TestBlackhole(t *testing.T) {
 		{"ping", "10.1.2.3", silence},
 		{"tcp", "[2001:db8::1]:80", silence}, // no IPv6 at all
 	} {
-		if got := l.try(tt.network, tt.addr); got != tt.want {
+		most := patience
+		if tt.want == silence {
+			most = silenceTime
+		}
+		if got := l.tryFor(tt.network, tt.addr, most); got != tt.want {
 			t.Errorf("%s %s: %s, want %s", tt.network, tt.addr, got, tt.want)
 		}
 	}
@@ -234,6 +243,11 @@ func (l *lab) rawFrames(t *testing.T) {
 			must(t, sendFrame(netip.MustParseAddr(f.src), netip.MustParseAddr(f.dst), 5000, []byte(f.what)))
 		}
 	})
+	for _, f := range frames {
+		for end := time.Now().Add(patience); f.arrives && l.hits.get("udp "+f.what) == 0 && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+	}
 	l.settle()
 	for _, f := range frames {
 		if got := l.hits.get("udp "+f.what) > 0; got != f.arrives {

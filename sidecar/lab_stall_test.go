@@ -51,8 +51,11 @@ func TestStalledHost(t *testing.T) {
 	}
 	_, err := io.WriteString(l.conn, Flush+"\n"+SelfCommand(netip.MustParseAddr("192.0.2.9"))+"\n")
 	must(t, err)
-	l.settle()
-	if got := l.try("tcp", "192.0.2.9:80"); got != refused {
+	got := ""
+	for end := time.Now().Add(patience); got != refused && time.Now().Before(end); {
+		got = l.try("tcp", "192.0.2.9:80")
+	}
+	if got != refused {
 		t.Errorf("an address that is to be closed meanwhile: %s", got)
 	}
 	seen := map[netip.Addr]uint64{}
@@ -90,7 +93,7 @@ func TestStoppedForGood(t *testing.T) {
 		if err == nil {
 			t.Error("no error")
 		}
-	case <-time.After(3 * sendTime):
+	case <-time.After(time.Minute):
 		t.Fatal("still there")
 	}
 	// Nothing follows a line that was cut.
@@ -143,7 +146,7 @@ func TestFilterAtOnce(t *testing.T) {
 	go func() { wg.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("one waits for an answer that another has read")
 	}
 }

@@ -328,7 +328,7 @@ func socketPair(t *testing.T) (net.Conn, net.Conn) {
 
 func (l *lab) event() Event {
 	l.t.Helper()
-	l.conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	l.conn.SetReadDeadline(time.Now().Add(time.Minute))
 	e, err := ReadEvent(l.lines)
 	if err != nil {
 		l.t.Fatalf("reading an event: %v", err)
@@ -365,36 +365,42 @@ func outcome(err error, took time.Duration) string {
 		return works
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return silence
-	case took < 500*time.Millisecond:
+	case took < patience/2:
 		return refused
 	}
 	return "refused late: " + err.Error()
 }
 
-const patience = 700 * time.Millisecond
+// patience is for what answers, and silenceTime for what must not.
+const (
+	patience    = 20 * time.Second
+	silenceTime = 700 * time.Millisecond
+)
 
 // try connects from the box and has something echoed: "tcp", "udp" or "ping".
-func (l *lab) try(network, addr string) (got string) {
+func (l *lab) try(network, addr string) (got string) { return l.tryFor(network, addr, patience) }
+
+func (l *lab) tryFor(network, addr string, most time.Duration) (got string) {
 	l.box.do(func() {
 		start := time.Now()
 		var err error
 		if network == "ping" {
-			err = ping(netip.MustParseAddr(addr))
+			err = ping(netip.MustParseAddr(addr), most)
 		} else {
-			err = echo(network, addr)
+			err = echo(network, addr, most)
 		}
 		got = outcome(err, time.Since(start))
 	})
 	return got
 }
 
-func echo(network, addr string) error {
-	c, err := net.DialTimeout(network, addr, patience)
+func echo(network, addr string, most time.Duration) error {
+	c, err := net.DialTimeout(network, addr, most)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(most))
 	if _, err := c.Write([]byte("hello " + addr)); err != nil {
 		return err
 	}
@@ -407,7 +413,7 @@ func echo(network, addr string) error {
 }
 
 // ping sends an echo request by a raw socket, and hears an answer or an error.
-func ping(a netip.Addr) error {
+func ping(a netip.Addr, most time.Duration) error {
 	domain, proto, kind := unix.AF_INET, unix.IPPROTO_ICMP, byte(8)
 	var sa unix.Sockaddr = &unix.SockaddrInet4{Addr: [4]byte(a.AsSlice()[:4])}
 	if a.Is6() {
@@ -424,7 +430,8 @@ func ping(a netip.Addr) error {
 	}
 	unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVERR, 1)
 	unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1)
-	unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: patience.Microseconds()})
+	wait := unix.NsecToTimeval(most.Nanoseconds())
+	unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait)
 	msg := []byte{kind, 0, 0, 0, 1, 2, 0, 3, 'h', 'i'}
 	if domain == unix.AF_INET {
 		sum := uint32(0)
@@ -652,7 +659,7 @@ func openSession(t *testing.T, addr string) *session {
 }
 
 func (s *session) say(text string) error {
-	s.SetDeadline(time.Now().Add(2 * time.Second))
+	s.SetDeadline(time.Now().Add(patience))
 	if _, err := s.Write([]byte(text)); err != nil {
 		return err
 	}

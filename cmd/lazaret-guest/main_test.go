@@ -195,7 +195,7 @@ func wait(t *testing.T, cmd *exec.Cmd) int {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer time.AfterFunc(20*time.Second, func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }).Stop()
+	defer time.AfterFunc(time.Minute, func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }).Stop()
 	err := cmd.Wait()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

@@ -31,7 +31,7 @@ func (s *screen) Write(p []byte) (int, error) {
 // await waits until the screen has shown text since the last one.
 func (s *screen) await(t *testing.T, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		s.mu.Lock()
 		shown := s.buf.String()
 		if i := strings.Index(shown, text); i >= 0 {
@@ -124,7 +124,7 @@ func TestTerminal(t *testing.T) {
 }
 
 func wait2(cmd *exec.Cmd) int {
-	defer time.AfterFunc(10*time.Second, func() { cmd.Process.Kill() }).Stop()
+	defer time.AfterFunc(time.Minute, func() { cmd.Process.Kill() }).Stop()
 	cmd.Wait()
 	return cmd.ProcessState.ExitCode()
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // newDetached is a sandboxed whose sandboxes end with the test.
@@ -240,6 +241,7 @@ func TestEndToEndDetachFails(t *testing.T) {
 			waitForFile(t, held)
 			pid := s.supervisor()
 			c.Process.Signal(sig)
+			time.Sleep(time.Second) // it is passed on, which nobody can see
 			os.Remove(held)
 			c.Wait()
 			if sig == syscall.SIGINT && c.ProcessState.ExitCode() != 130 {

@@ -252,7 +252,7 @@ func (h hostileImage) steps() string {
 // attackPodman has plain podman run the same.
 func (h hostileImage) attackPodman(t *testing.T, dir, victim string) {
 	ws := t.TempDir()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*longEnough)
 	defer cancel()
 	name := "lazaret-hostile-" + randomHex()
 	defer exec.Command("podman", "rm", "-f", "-v", "-t", "0", "-i", name).Run()

@@ -66,7 +66,7 @@ func TestWatch(t *testing.T) {
 				return slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, tt.want) })
 			}
 			if tt.want != "" {
-				for end := time.Now().Add(5 * time.Second); !heard() && time.Now().Before(end); {
+				for end := time.Now().Add(longEnough); !heard() && time.Now().Before(end); {
 					time.Sleep(5 * time.Millisecond)
 				}
 				if !heard() {

@@ -187,11 +187,13 @@ func TestLogFollows(t *testing.T) {
 		}
 		time.Sleep(logPause + 50*time.Millisecond)
 	}
+	const line = "p: denied tcp 10.1.2.3:1, 3 times\n"
+	eventually(func() bool { return strings.Count(out.String(), line) == 2 })
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if got := strings.Count(out.String(), "p: denied tcp 10.1.2.3:1, 3 times\n"); got != 2 || strings.Count(out.String(), "\n") != 2 {
+	if got := strings.Count(out.String(), line); got != 2 || strings.Count(out.String(), "\n") != 2 {
 		t.Errorf("shown:\n%s", out.String())
 	}
 	if err := showLog(t.Context(), &out, path+".none", false, false); err != nil {

@@ -30,8 +30,8 @@ func TestEndToEndTerminal(t *testing.T) {
 	screen.say("until stty size | grep '^20 70$'; do sleep 0.1; done", `\n20 70\r?\n`)
 
 	// Ctrl-C ends the command inside and neither the shell nor lazaret.
-	screen.say("sleep 300", `sleep 300`)
-	time.Sleep(300 * time.Millisecond)
+	screen.say("echo begun; sleep 300", `\nbegun`)
+	time.Sleep(300 * time.Millisecond) // most often it sleeps by then
 	ptmx.Write([]byte{3})
 	screen.wait(`/workspace # $`)
 	screen.say("echo still $((40+2))", `still 42`)

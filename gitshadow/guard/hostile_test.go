@@ -21,7 +21,7 @@ func TestHostileTrees(t *testing.T) {
 		t.Helper()
 		start := time.Now()
 		s := Scan(context.Background(), Options{Roots: []string{dir}, Limits: l})
-		if took := time.Since(start); took > l.Time+2*time.Second {
+		if took := time.Since(start); took > l.Time+20*time.Second {
 			t.Errorf("it took %v", took)
 		}
 		return s

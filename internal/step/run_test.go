@@ -158,7 +158,7 @@ func TestIndependentStepsRunTogether(t *testing.T) {
 		}
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, err := w.r.Up(ctx, []Step{{Name: "a", Op: nothing{}}, {Name: "b", Op: nothing{}}}); err != nil {
 		t.Fatal(err)

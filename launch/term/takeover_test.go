@@ -65,7 +65,7 @@ func openWindow(t *testing.T) (w *window, tty string) {
 // screen is what the window shows, once it shows want.
 func (w *window) screen(want string) string {
 	w.t.Helper()
-	for range 200 {
+	for range 5000 {
 		w.mu.Lock()
 		s := w.emu.Render()
 		w.mu.Unlock()
@@ -79,6 +79,22 @@ func (w *window) screen(want string) string {
 	}
 	w.t.Fatalf("no %q on the screen", want)
 	return ""
+}
+
+// becomes waits until the window shows just that, which screen gave.
+func (w *window) becomes(before string) {
+	w.t.Helper()
+	var is string
+	for range 500 {
+		w.mu.Lock()
+		is = w.emu.Render() + "\ncursor at " + w.emu.CursorPosition().String()
+		w.mu.Unlock()
+		if is == before {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	w.t.Errorf("the screen is another:\n%q\nwas\n%q", is, before)
 }
 
 func (w *window) sent() string {
@@ -132,9 +148,7 @@ func TestTakeoverKeepsTheScreen(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			if after := w.screen("ready"); after != before {
-				t.Errorf("the screen is another:\n%q\nwas\n%q", after, before)
-			}
+			w.becomes(before)
 			// What comes next continues in the same pen and place.
 			child.WriteString("\x1b[1Dand\x1b8*")
 			next := w.screen("*")
@@ -173,11 +187,12 @@ func TestTakeoverIsInTheTerminalsOwnColours(t *testing.T) {
 	child.WriteString("\x1b]10;#000000\x07\x1b]11;#000000\x07\x1b]4;2;#000\x07\x1b[30;40m\x1b[?5h\x1b[8mready")
 	w.screen("ready")
 	s.Takeover(func(tty *os.File) error {
-		time.Sleep(50 * time.Millisecond)
-		sent := w.sent()
 		for _, want := range []string{"\x1b]110\x1b\\", "\x1b]111\x1b\\", "\x1b]104\x1b\\", "\x1b[?5l", "\x1b[m"} {
-			if !strings.Contains(sent, want) {
-				t.Errorf("the terminal was not sent %q", want)
+			for i := 0; !strings.Contains(w.sent(), want); i++ {
+				if i == 500 {
+					t.Fatalf("the terminal was not sent %q", want)
+				}
+				time.Sleep(10 * time.Millisecond)
 			}
 		}
 		return nil
@@ -317,7 +332,7 @@ func TestCloseKeepsTheCursor(t *testing.T) {
 		w, tty := openWindow(t)
 		s, child := sandboxed(t, tty)
 		child.WriteString("one\r\ntwo\r\nthree\r\n" + end)
-		for range 500 {
+		for range 5000 {
 			if strings.Contains(w.sent(), "three\r\n"+end) {
 				break
 			}

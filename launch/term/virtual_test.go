@@ -88,7 +88,7 @@ func waitModes(t *testing.T, a, b *Virtual) {
 		defer v.mu.Unlock()
 		return string(v.filter.modes.redo(nil)) + string(v.filter.seq)
 	}
-	for range 500 {
+	for range 5000 {
 		if state(a) == state(b) {
 			time.Sleep(50 * time.Millisecond)
 			return
@@ -112,7 +112,7 @@ func TestVirtualLeavesNoTrace(t *testing.T) {
 		t.Errorf("it was told %+v", e)
 	}
 	p.WriteString("not for you")
-	for range 500 {
+	for range 5000 {
 		if strings.Contains(w.sent(), "\x1b[23;0t") {
 			break
 		}
