@@ -34,11 +34,24 @@ func needE2E(t *testing.T) {
 	}
 }
 
+// alone is the script that kills lazarets: what they leave is for whoever launches
+// next, and in another script nobody expects it.
+const alone = "e2e_killed.txtar"
+
 // TestEndToEnd runs the scripts that start real sandboxes: rootless podman,
 // gVisor, and this account's own storage.
 func TestEndToEnd(t *testing.T) {
+	runE2E(t, func(name string) bool { return strings.HasPrefix(name, "e2e_") && name != alone })
+}
+
+// TestEndToEndAlone runs the script that no other may run beside.
+func TestEndToEndAlone(t *testing.T) {
+	runE2E(t, func(name string) bool { return name == alone })
+}
+
+func runE2E(t *testing.T, wanted func(name string) bool) {
 	needE2E(t)
-	p := scriptParams(t, func(name string) bool { return strings.HasPrefix(name, "e2e_") })
+	p := scriptParams(t, wanted)
 	p.Setup = setupE2E
 	p.Cmds["push-layout"] = cmdPushLayout
 	p.Cmds["push-shell"] = cmdPushShell
