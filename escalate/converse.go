@@ -58,7 +58,7 @@ func (d *Daemon) converse(raw *net.UnixConn) {
 		conn.Read(make([]byte, 1))
 		cancel(errLeft)
 	}()
-	t := &turn{of: d.commands}
+	t := new(turn)
 	defer t.leave()
 	d.respond(raw, conn, d.answer(ctx, t, r))
 }

@@ -39,14 +39,13 @@ type Door struct {
 	Greet    time.Duration // for the handshake
 	Read     time.Duration // for the request
 	Write    time.Duration // for the response
-	Commands int           // commands that run at the same time
-	Turn     time.Duration // from a person's yes to a place among those
+	Commands int           // commands that run at the same time; as many again of those that were asked about
 }
 
 // DefaultDoor lets a busy sandbox work, and a hostile one cost little.
 var DefaultDoor = Door{
 	Open: 32, Rate: 50, Burst: 100, Commands: 4,
-	Greet: 5 * time.Second, Read: 15 * time.Second, Write: 60 * time.Second, Turn: time.Minute,
+	Greet: 5 * time.Second, Read: 15 * time.Second, Write: 60 * time.Second,
 }
 
 // DefaultCommandTime is how long a command may take.
@@ -62,7 +61,7 @@ type Daemon struct {
 	ctx      context.Context // ends with the daemon
 	end      context.CancelCauseFunc
 	open     chan struct{} // holds one for every connection
-	commands chan struct{} // and one for every command
+	commands chan struct{} // and one for every command that runs without a question
 	conns    sync.WaitGroup
 
 	mu     sync.Mutex
@@ -80,7 +79,7 @@ func New(c Config) (*Daemon, error) {
 		Config: c, authority: a, marker: Marker{c.Lookup, c.Dir, c.Policy.Banned},
 		open: make(chan struct{}, c.Door.Open), commands: make(chan struct{}, c.Door.Commands),
 	}
-	d.queue = NewQueue(c.Limits, c.Now, func(argv []string) Resolved { return c.Lookup.Resolve(argv, d.marker.Marks) })
+	d.queue = NewQueue(c.Limits, c.Door.Commands, c.Now, func(argv []string) Resolved { return c.Lookup.Resolve(argv, d.marker.Marks) })
 	d.queue.shut = d.shut
 	d.ctx, d.end = context.WithCancelCause(context.Background())
 	return d, nil
@@ -185,7 +184,12 @@ func (d *Daemon) answer(ctx context.Context, t *turn, r wire.Request) wire.Respo
 	case c.Refused != "":
 		return d.refuse(r, c.Argv, c.Refused)
 	case c.Auto:
-		return d.perform(ctx, t, r, decided{status: wire.Approved, argv: c.Argv, program: c.Program, by: "auto_approve", auto: true})
+		yes := decided{status: wire.Approved, argv: c.Argv, program: c.Program, by: "auto_approve", auto: true}
+		t.of = d.commands
+		if err := t.take(ctx, d.queue.Aborted()); err != nil {
+			return d.deny(r, yes.not(err))
+		}
+		return d.perform(ctx, r, yes)
 	}
 	return d.ask(ctx, t, r, c)
 }
@@ -220,11 +224,12 @@ func (d *Daemon) ask(ctx context.Context, t *turn, r wire.Request, c Decision) w
 	case v.Kind != Approve:
 		no.reason = "by the person at the host"
 	default:
+		t.of, t.held = d.queue.turns, true // Answer took it
 		yes := decided{status: wire.Approved, argv: c.Argv, program: v.Program, marks: v.Marks, by: v.By}
 		if v.Argv != nil && wire.Quote(v.Argv) != wire.Quote(c.Argv) {
 			yes.status, yes.argv = wire.Edited, v.Argv
 		}
-		return d.perform(ctx, t, r, yes)
+		return d.perform(ctx, r, yes)
 	}
 	return d.deny(r, no)
 }

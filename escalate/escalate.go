@@ -109,7 +109,8 @@ type Desk interface {
 	Changed() <-chan struct{}
 	// Answer answers a request; ErrGone where somebody else has, or it has
 	// timed out or was withdrawn. ErrProgram and ErrMarks approve nothing: it
-	// waits on, and Pending gives what there is to see by now.
+	// waits on, and Pending gives what there is to see by now. So it does after
+	// ErrBusy: it can be approved when something that runs has ended.
 	Answer(ctx context.Context, seq int, v Verdict) error
 	// Resolve tells what an edited vector would run.
 	Resolve(ctx context.Context, argv []string) (Resolved, error)
@@ -123,6 +124,7 @@ var (
 	ErrGone    = errors.New("the request does not wait any more")
 	ErrProgram = errors.New("another program would be run by now")
 	ErrMarks   = errors.New("what it names is something else by now")
+	ErrBusy    = errors.New("and no more may at a time: approve it when one has ended")
 )
 
 // changed tells why a verdict does not hold for what would be run now.

@@ -9,32 +9,23 @@ import (
 	"lazaret/escalate/wire"
 )
 
-// turn is one of the commands that may run at a time. It is held until the
-// sandbox has taken what the command printed, which is in memory as long.
+// turn is one of the commands that may run at a time: of those that run without a
+// question, or of those that a person approved, so that neither keeps the other
+// from running. It is held until the sandbox has taken what the command printed,
+// which is in memory as long.
 type turn struct {
 	of   chan struct{}
 	held bool
 }
 
-// errBusy ends waiting for a turn.
-var errBusy = errors.New("it was approved, and not run: other commands of the sandbox ran on")
-
-// take waits for a free one, at most so long; 0 is as long as it takes.
-func (t *turn) take(ctx context.Context, aborted <-chan struct{}, most time.Duration) error {
-	var late <-chan time.Time
-	if most > 0 {
-		timer := time.NewTimer(most)
-		defer timer.Stop()
-		late = timer.C
-	}
+// take waits for a free one.
+func (t *turn) take(ctx context.Context, aborted <-chan struct{}) error {
 	select {
 	case t.of <- struct{}{}:
 		t.held = true
 		return nil
 	case <-aborted:
 		return errAborted
-	case <-late:
-		return fmt.Errorf("%w for %s", errBusy, most)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -58,17 +49,9 @@ type decided struct {
 	auto    bool
 }
 
-// perform runs what was allowed.
-func (d *Daemon) perform(ctx context.Context, t *turn, r wire.Request, c decided) wire.Response {
-	most := d.Door.Turn
-	if c.auto {
-		most = 0 // nobody remembers having said yes
-	}
-	err := t.take(ctx, d.queue.Aborted(), most)
-	if err == nil {
-		err = d.still(r, c)
-	}
-	if err != nil {
+// perform runs what was allowed, and whose turn it is.
+func (d *Daemon) perform(ctx context.Context, r wire.Request, c decided) wire.Response {
+	if err := d.still(r, c); err != nil {
 		return d.deny(r, c.not(err))
 	}
 	dir := d.Dir
@@ -137,8 +120,6 @@ func (c decided) not(err error) decided {
 	switch {
 	case errors.Is(err, errAborted):
 		c.status, c.by = wire.Aborted, "person"
-	case errors.Is(err, errBusy):
-		c.status = wire.Timeout
 	case errors.Is(err, errChanged):
 		c.status, c.by = wire.Denied, "lazaret"
 	default:

@@ -24,10 +24,12 @@ type busy struct {
 	mark string // a file that the commands below make
 	// decided counts how often leave's name was looked at: three times each.
 	decided *atomic.Int32
+	// then, when set, is called once, at the end of the next look at a command.
+	then *atomic.Pointer[func()]
 }
 
 func newBusy(t *testing.T, change func(*host, *Config)) busy {
-	b := busy{decided: new(atomic.Int32)}
+	b := busy{decided: new(atomic.Int32), then: new(atomic.Pointer[func()])}
 	b.host = newHost(t, func(h *host, c *Config) {
 		b.mark = filepath.Join(h.dir, "mark")
 		c.Door.Commands = 1
@@ -37,6 +39,9 @@ func newBusy(t *testing.T, change func(*host, *Config)) busy {
 		c.Policy.Banned = func(argv []string) (string, bool) {
 			if strings.HasPrefix(filepath.Base(argv[0]), "leave") {
 				b.decided.Add(1)
+			}
+			if then := b.then.Swap(nil); then != nil {
+				(*then)()
 			}
 			return banned(argv)
 		}
@@ -130,8 +135,11 @@ func TestWordsThatComeToLead(t *testing.T) {
 			if len(a.Marks) != 0 {
 				t.Errorf("%s: marked before there is anything: %+v", tt.word, a.Marks)
 			}
+			become := func() { tt.make(b.ws, secret) }
 			if !late {
-				tt.make(b.ws, secret)
+				become()
+			} else {
+				b.then.Store(&become) // after the yes has looked, before it is followed
 			}
 			if err := b.Queue().Answer(t.Context(), a.Seq, seen(a)); late != (err == nil) || !late && !errors.Is(err, ErrMarks) {
 				t.Errorf("%s, late %v: approving gives %v", tt.word, late, err)
@@ -142,8 +150,6 @@ func TestWordsThatComeToLead(t *testing.T) {
 				}
 				continue
 			}
-			tt.make(b.ws, secret)
-			b.release()
 			if r := <-got; r.Status != wire.Denied || !strings.Contains(r.Error, ErrMarks.Error()) {
 				t.Errorf("%s: %+v", tt.word, r)
 			}
@@ -151,27 +157,17 @@ func TestWordsThatComeToLead(t *testing.T) {
 	}
 }
 
-// TestChangedBeforeItsTurn: nor does what was approved and had to wait run when
-// it has changed by then.
+// TestChangedBeforeItsTurn: nor does what runs without a question, and had to wait,
+// run when it has changed by then.
 func TestChangedBeforeItsTurn(t *testing.T) {
 	b := newBusy(t, nil)
-	secret := filepath.Join(b.dir, "secret")
-	os.WriteFile(secret, []byte("SECRET"), 0o600)
 	auto := b.begin(t, "leave")
 	await(t, func() bool { return b.decided.Load() >= 3 })
-	asked := b.begin(t, "cat notes")
-	a := b.waits(t)
-	if err := b.Queue().Answer(t.Context(), a.Seq, seen(a)); err != nil {
-		t.Fatal(err)
-	}
-	os.Symlink(secret, filepath.Join(b.ws, "notes"))
 	os.Rename(filepath.Join(b.bin, "leave"), filepath.Join(b.bin, "left"))
 	os.Symlink("left", filepath.Join(b.bin, "leave"))
 	b.release()
-	for _, got := range []<-chan wire.Response{auto, asked} {
-		if r := <-got; r.Status != wire.Denied || r.Approved || !strings.Contains(r.Error, "by now") || strings.Contains(r.Stdout, "SECRET") {
-			t.Errorf("%+v", r)
-		}
+	if r := <-auto; r.Status != wire.Denied || r.Approved || !strings.Contains(r.Error, "by now") {
+		t.Errorf("%+v", r)
 	}
 	if b.ran() {
 		t.Error("another program ran unasked")
@@ -191,6 +187,9 @@ func TestAbortedBeforeItsTurn(t *testing.T) {
 		}},
 	} {
 		for _, command := range []string{"leave", "sh -c 'exec leave'"} {
+			if command != "leave" && tt.name == "while it waits" {
+				continue // it begins at once
+			}
 			b := newBusy(t, func(h *host, c *Config) { c.Env = append(c.Env, "PATH="+h.bin+":/usr/bin:/bin") })
 			got := b.begin(t, command)
 			if command != "leave" {
@@ -238,25 +237,53 @@ func TestAbortedBeforeItsTurn(t *testing.T) {
 	}
 }
 
-// TestTurnIsBounded: a yes that could not be followed in time is void, and that
-// is written down; what needs none waits on.
-func TestTurnIsBounded(t *testing.T) {
-	b := newBusy(t, func(_ *host, c *Config) { c.Door.Turn = 50 * time.Millisecond })
-	auto := b.begin(t, "leave")
-	got := b.begin(t, "touch "+b.mark)
-	a := b.waits(t)
-	if err := b.Queue().Answer(t.Context(), a.Seq, seen(a)); err != nil {
+// TestTurns: what runs without a question keeps nothing from running that a person
+// approved; and what cannot begin at once cannot be approved, so that no yes is
+// forgotten, or followed when nobody remembers it.
+func TestTurns(t *testing.T) {
+	b := newBusy(t, nil) // hold runs
+	b.begin(t, "leave")  // and this waits
+	await(t, func() bool { return b.decided.Load() >= 3 })
+	h := b.host
+	first := h.begin(t, "sh -c 'while [ ! -e "+h.dir+"/end ]; do sleep 0.02; done'")
+	a := h.waits(t)
+	if err := h.Queue().Answer(t.Context(), a.Seq, seen(a)); err != nil {
 		t.Fatal(err)
 	}
-	if r := <-got; r.Status != wire.Timeout || r.Approved || !strings.Contains(r.Error, "ran on for 50ms") || b.ran() {
-		t.Errorf("%+v, ran %v", r, b.ran())
+	second := h.begin(t, "touch "+h.dir+"/second")
+	a = h.waits(t)
+	err := h.Queue().Answer(t.Context(), a.Seq, seen(a))
+	if !errors.Is(err, ErrBusy) || !strings.HasPrefix(err.Error(), "1 commands that you approved still run") {
+		t.Errorf("approving one too many gives %v", err)
 	}
-	last := b.entries()[len(b.entries())-1]
-	if last.Kind != "decided" || last.Status != wire.Timeout || last.By != "test" || !strings.Contains(last.Reason, "ran on") {
-		t.Errorf("%+v", last)
+	if p, _ := h.Queue().Pending(t.Context()); len(p) != 1 || p[0].Seq != a.Seq {
+		t.Errorf("and then there waits %+v", p)
 	}
-	b.release()
-	if r := <-auto; !r.Approved {
+	os.WriteFile(filepath.Join(h.dir, "end"), nil, 0o644)
+	if r := <-first; !r.Approved {
 		t.Errorf("%+v", r)
 	}
+	await(t, func() bool { return h.Queue().Answer(t.Context(), a.Seq, seen(a)) == nil })
+	if r := <-second; !r.Approved {
+		t.Errorf("%+v", r)
+	}
+	// A no needs no turn, and what was not run after its yes gives its own back.
+	for range 3 {
+		third := h.begin(t, "cat notes")
+		a = h.waits(t)
+		lead := func() { os.Symlink("/etc/passwd", filepath.Join(h.ws, "notes")) }
+		await(t, func() bool { return len(h.queue.turns) == 0 })
+		b.then.Store(&lead)
+		if err := h.Queue().Answer(t.Context(), a.Seq, seen(a)); err != nil {
+			t.Fatal(err)
+		}
+		if r := <-third; r.Status != wire.Denied {
+			t.Errorf("%+v", r)
+		}
+		os.Remove(filepath.Join(h.ws, "notes"))
+	}
+	if b.ran() {
+		t.Error("what waits for its turn ran")
+	}
+	b.release()
 }

@@ -27,7 +27,8 @@ type Queue struct {
 	limits  Limits
 	now     func() time.Time
 	resolve func(argv []string) Resolved
-	shut    func() // called by Abort before all else; nil: nothing is
+	turns   chan struct{} // holds one for every command that was approved and runs
+	shut    func()        // called by Abort before all else; nil: nothing is
 
 	mu      sync.Mutex
 	next    int
@@ -42,9 +43,10 @@ type waiter struct {
 	verdict chan Verdict // takes one
 }
 
-// NewQueue makes a Queue. resolve tells what a vector would run.
-func NewQueue(l Limits, now func() time.Time, resolve func([]string) Resolved) *Queue {
-	return &Queue{limits: l, now: now, resolve: resolve, changed: make(chan struct{}), aborted: make(chan struct{})}
+// NewQueue makes a Queue, of whose requests so many run at a time. resolve tells
+// what a vector would run.
+func NewQueue(l Limits, running int, now func() time.Time, resolve func([]string) Resolved) *Queue {
+	return &Queue{limits: l, turns: make(chan struct{}, running), now: now, resolve: resolve, changed: make(chan struct{}), aborted: make(chan struct{})}
 }
 
 // errAborted and errTimeout end waiting without a person's answer.
@@ -53,7 +55,7 @@ var (
 	errTimeout = errors.New("nobody answered in time")
 )
 
-// wait lets a request wait for its verdict. The error is ErrFlood, errAborted,
+// wait lets a request wait for its verdict. With one that approves it has a turn. The error is ErrFlood, errAborted,
 // errTimeout or that of ctx, which ends when whoever asked is gone.
 func (q *Queue) wait(ctx context.Context, a Ask) (Verdict, error) {
 	w, err := q.enter(a)
@@ -190,6 +192,14 @@ func (q *Queue) Answer(_ context.Context, seq int, v Verdict) error {
 	defer q.mu.Unlock()
 	for i, w := range q.waiting {
 		if w.ask.Seq == seq && !q.isAborted() {
+			if v.Kind == Approve {
+				// Now or not at all: nobody remembers later what they said yes to.
+				select {
+				case q.turns <- struct{}{}:
+				default:
+					return fmt.Errorf("%d commands that you approved still run, %w", cap(q.turns), ErrBusy)
+				}
+			}
 			w.verdict <- v
 			q.waiting = slices.Delete(q.waiting, i, i+1)
 			q.change()
