@@ -13,7 +13,8 @@ import (
 // it. What is in it may be the sandbox's, so it is shown like the rest.
 type editor struct {
 	text []rune
-	at   int // before which character the cursor stands
+	at   int  // before which character the cursor stands
+	full bool // there was no room for what came last
 }
 
 // edit begins with a command. One that is not text cannot be edited, only
@@ -24,7 +25,7 @@ func edit(argv []string) editor {
 		s = ""
 	}
 	r := []rune(s)
-	return editor{r, len(r)}
+	return editor{text: r, at: len(r)}
 }
 
 // vector is the argument vector that the text stands for.
@@ -35,7 +36,7 @@ const editMax = 64 << 10
 
 func (e editor) insert(s string) editor {
 	r := []rune(strings.ToValidUTF8(s, ""))
-	if len(e.text)+len(r) > editMax {
+	if e.full = len(r) > 0 && len(e.text)+len(r) > editMax; e.full {
 		return e
 	}
 	e.text = slices.Insert(slices.Clone(e.text), e.at, r...)
@@ -64,6 +65,7 @@ func (e editor) word() int {
 
 // press is the editor after a key.
 func (e editor) press(k tea.KeyPressMsg) editor {
+	e.full = false
 	switch k.Keystroke() {
 	case "left", "ctrl+b":
 		e.at = max(e.at-1, 0)

@@ -3,6 +3,7 @@ package prompt
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -85,8 +86,16 @@ func (m model) pressEditing(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 		m.own = argv
 		return m.resolve()
 	}
-	m.editor = m.editor.press(k)
-	return m, nil
+	return m.edited(m.editor.press(k)), nil
+}
+
+// edited takes what a key or a paste has made of the command.
+func (m model) edited(e editor) model {
+	m.editor, m.note = e, ""
+	if e.full {
+		m.note = fmt.Sprintf("That was left out: a command has room for %d characters here.", editMax)
+	}
+	return m
 }
 
 // resolve asks what an edited command would run.

@@ -276,6 +276,33 @@ func TestEdit(t *testing.T) {
 	p.said(`1 kind=1 argv=["ls" "-l" "a b"] program=/usr/bin/ls by=terminal`)
 }
 
+// What is too long to be taken is not cut, and not dropped without a word.
+func TestEditTooLong(t *testing.T) {
+	p := sit(t, 80, 30, ask(1, "ls"))
+	p.wait(quietFor)
+	p.press(letters("e")...)
+	p.send(tea.PasteMsg{Content: " " + strings.Repeat("x", editMax)})
+	p.shows("left out: a command has room for 65536 characters")
+	p.press(letters(" y")...)
+	if strings.Contains(p.screen(), "left out") {
+		t.Error("it still says so")
+	}
+	p.send(tea.PasteMsg{Content: strings.Repeat("x", editMax-len("ls y"))})
+	if strings.Contains(p.screen(), "left out") {
+		t.Error("what fits is left out")
+	}
+	p.press(letters("z")...)
+	p.shows("left out")
+	p.press(code(tea.KeyEnter))
+	p.wait(quietFor)
+	for range 200 {
+		p.press(code(tea.KeySpace))
+	}
+	p.wait(quietFor)
+	p.press(letters("a")...)
+	p.said(fmt.Sprintf(`1 kind=1 argv=["ls" "y%s"] program=/usr/bin/ls by=terminal`, strings.Repeat("x", editMax-len("ls y"))))
+}
+
 func TestEditToWhatCannotRun(t *testing.T) {
 	p := sit(t, 80, 30, ask(1, "rm"))
 	for _, text := range []string{"'", "", "nothing"} {
