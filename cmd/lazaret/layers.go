@@ -18,6 +18,8 @@ import (
 type layerOptions struct {
 	user   bool   // the person's own layer joins a workspace's too
 	config string // the override, as given on the command line or in a lock; "" for none
+	// namedBy is the lock that names config, as it is shown; "": the person did.
+	namedBy string
 }
 
 // exists reports whether something is at path, whatever it is.
@@ -58,11 +60,7 @@ func loadLayers(d *deps, o layerOptions) ([]config.Layer, lock.Inputs, error) {
 		layers []config.Layer
 		in     lock.Inputs
 	)
-	add := func(kind config.Kind, name, path, recorded string, into **lock.Input) error {
-		data, err := config.ReadFile(path)
-		if err != nil {
-			return err
-		}
+	add := func(kind config.Kind, name string, data []byte, recorded string, into **lock.Input) error {
 		l := config.Layer{Kind: kind, Name: name, Data: data}
 		canonical, err := l.Canonical()
 		if err != nil {
@@ -78,20 +76,27 @@ func loadLayers(d *deps, o layerOptions) ([]config.Layer, lock.Inputs, error) {
 		if err != nil {
 			return nil, lock.Inputs{}, fmt.Errorf("reading %s: %w", d.tilde(path), err)
 		}
-		if err := add(config.User, d.tilde(path), real, lock.UserPath, &in.User); err != nil {
+		data, err := config.ReadFile(real)
+		if err == nil {
+			err = add(config.User, d.tilde(path), data, lock.UserPath, &in.User)
+		}
+		if err != nil {
 			return nil, lock.Inputs{}, err
 		}
 	}
 	if !personal {
-		path := filepath.Join(d.cwd, lock.WorkspacePath)
-		if err := add(config.Workspace, lock.WorkspacePath, path, lock.WorkspacePath, &in.Workspace); err != nil {
+		data, err := config.ReadFile(filepath.Join(d.cwd, lock.WorkspacePath))
+		if err == nil {
+			err = add(config.Workspace, lock.WorkspacePath, data, lock.WorkspacePath, &in.Workspace)
+		}
+		if err != nil {
 			return nil, lock.Inputs{}, err
 		}
 	}
 	if o.config != "" {
-		path, recorded, err := d.overridePath(o.config)
+		data, recorded, err := d.readOverride(o)
 		if err == nil {
-			err = add(config.Override, o.config, path, recorded, &in.Override)
+			err = add(config.Override, o.config, data, recorded, &in.Override)
 		}
 		if err != nil {
 			return nil, lock.Inputs{}, err
@@ -202,13 +207,9 @@ func (d *deps) tellMoved(talk io.Writer, l lockFile) {
 	in := l.file.Inputs
 	o := layerOptions{user: in.User != nil && in.Workspace != nil}
 	if in.Override != nil {
-		o.config = in.Override.Path
+		o.config, o.namedBy = in.Override.Path, l.shown
 	}
-	err := d.noLinkTo(o.config, l.shown)
-	var now lock.Inputs
-	if err == nil {
-		_, now, err = loadLayers(d, o)
-	}
+	_, now, err := loadLayers(d, o)
 	if err != nil {
 		fmt.Fprintf(talk, "lazaret: note: whether %s is up to date cannot be told: %s\n", config.Show(l.shown), config.Show(err.Error()))
 		return

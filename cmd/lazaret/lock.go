@@ -113,6 +113,7 @@ func runLock(ctx context.Context, d *deps, o lockOptions, out, talk io.Writer) e
 	}
 	platforms, layered := o.question(old, talk, shown)
 	if o.config == nil {
+		layered.namedBy = shown
 		if err := d.mayOpen(layered.config, path, shown); err != nil {
 			return err
 		}

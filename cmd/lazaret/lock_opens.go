@@ -3,11 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"lazaret/lock"
 	"lazaret/lock/config"
@@ -22,8 +19,8 @@ func (d *deps) mayOpen(file, path, shown string) error {
 	if file == "" {
 		return nil
 	}
-	if !filepath.IsAbs(file) && !strings.HasPrefix(file, "~/") {
-		return d.noLinkTo(file, shown)
+	if inWorkspace(file) {
+		return nil // readOverride sees to it
 	}
 	if filepath.Dir(path) == filepath.Join(d.stateDir(), "locks") {
 		return nil
@@ -44,37 +41,32 @@ func (d *deps) mayOpen(file, path, shown string) error {
 	}
 }
 
-// noLinkTo refuses a relative path of a lock's that has a link on the way, also
-// one that was agreed to: a sandbox may have made the link since.
-func (d *deps) noLinkTo(file, shown string) error {
-	if file == "" || filepath.IsAbs(file) || strings.HasPrefix(file, "~/") || d.inWorkspace(file) {
-		return nil
-	}
-	return hinted{
-		fmt.Errorf("%s was made with --config %s, and now a link is on the way there", config.Show(shown), config.Show(file)),
-		"remove the link, or give --config again",
-	}
-}
+// inWorkspace tells whether the file that a lock names is one of the workspace's.
+func inWorkspace(file string) bool { return !filepath.IsAbs(file) && !strings.HasPrefix(file, "~/") }
 
-// inWorkspace tells whether a relative path stays in the workspace and has no
-// link on the way to its last name, which ReadFile looks at. What is not there
-// leads nowhere.
-func (d *deps) inWorkspace(path string) bool {
-	dir, err := os.Open(d.cwd)
-	if err != nil {
-		return false
-	}
-	defer dir.Close()
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
-	for {
-		fd, err := unix.Openat2(int(dir.Fd()), path, &how)
-		switch {
-		case err == nil:
-			unix.Close(fd)
-			return true
-		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
-		default:
-			return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)
+// readOverride reads the --config FILE and says how a lock calls it. Where a lock
+// names it as one of the workspace's, none is read that has a link on the way, also
+// where that lock was agreed to: a sandbox may have made the link since, or make it
+// now.
+func (d *deps) readOverride(o layerOptions) (data []byte, recorded string, err error) {
+	if o.namedBy == "" || !inWorkspace(o.config) {
+		path, recorded, err := d.overridePath(o.config)
+		if err != nil {
+			return nil, "", err
 		}
+		data, err := config.ReadFile(path)
+		return data, recorded, err
 	}
+	data, err = config.ReadBeneath(d.cwd, o.config)
+	switch {
+	case errors.Is(err, config.ErrLeads):
+		return nil, "", hinted{
+			fmt.Errorf("%s was made with --config %s, and now a link is on the way there", config.Show(o.namedBy), config.Show(o.config)),
+			"remove the link, or give --config again",
+		}
+	case err != nil:
+		return nil, "", err
+	}
+	_, recorded, err = d.overridePath(o.config)
+	return data, recorded, err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
@@ -20,14 +21,13 @@ func tellConfig(w io.Writer, existed bool, old string, exists bool, new string) 
 	case exists && new == "":
 		fmt.Fprintln(w, "it is empty now")
 	}
-	after := strings.Split(new, "\n")
 	for n, line := range strings.Split(string(diff.Diff("", []byte(old), "", []byte(new))), "\n") {
 		switch {
 		case n < 3 || line == "": // its own header
 		case line[0] == '@':
 			var from, lines, to int
 			fmt.Sscanf(line, "@@ -%d,%d +%d,", &from, &lines, &to)
-			fmt.Fprintf(w, "@@ line %d%s\n", to, inTable(after, to))
+			fmt.Fprintf(w, "@@ line %d%s\n", to, inTable(new, to))
 		case line[0] == '\\':
 			fmt.Fprintln(w, "  (no end of line)")
 		default:
@@ -37,12 +37,13 @@ func tellConfig(w io.Writer, existed bool, old string, exists bool, new string) 
 	fmt.Fprintln(w)
 }
 
-// inTable says which header of a table is above a line, counted from one.
-func inTable(lines []string, n int) string {
-	for i := min(n-1, len(lines)) - 1; i >= 0; i-- {
-		if l := strings.TrimSpace(lines[i]); strings.HasPrefix(l, "[") {
-			return ", below " + config.Show(l)
-		}
+// inTable says which header of a table is above a line, counted from one. What
+// looks like one in a string is none.
+func inTable(text string, n int) string {
+	headers, known := config.Headers([]byte(text))
+	at, _ := slices.BinarySearch(headers, n)
+	if at == 0 || n > known {
+		return ""
 	}
-	return ""
+	return ", below " + config.Show(strings.TrimSpace(strings.Split(text, "\n")[headers[at-1]-1]))
 }

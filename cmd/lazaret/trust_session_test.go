@@ -26,6 +26,13 @@ func TestTellConfig(t *testing.T) {
 			[]string{"+ [profiles.mine]\n", "- [profiles.mine]\n", "  volumes = "}, nil},
 		"far below its header": {true, mine + agent + long, true, mine + agent + long + keys,
 			[]string{"@@ line 11, below [profiles.agent]\n", "+ volumes = "}, []string{"mine"}},
+		// Only what TOML takes for a header says whose a line is.
+		"a header in a string": {true, mine + agent + "env = { X = \"\"\"\n[profiles.mine]\n" + long + "\"\"\" }\n", true, mine + agent + "env = { X = \"\"\"\n[profiles.mine]\n" + long + "\"\"\" }\n" + keys,
+			[]string{", below [profiles.agent]\n", "+ volumes = "}, []string{"below [profiles.mine]"}},
+		"a header in an array": {true, agent + "x = [\n[ \"a\" ],\n" + long + "]\n", true, agent + "x = [\n[ \"a\" ],\n" + long + "[ \"b\" ],\n]\n",
+			[]string{", below [profiles.agent]\n"}, []string{"below [ "}},
+		"no TOML": {true, agent + "x = \"\n" + mine + long, true, agent + "x = \"\n" + mine + long + keys,
+			[]string{"@@ line 12\n", "+ volumes = "}, []string{"below"}},
 		"gone":     {true, mine, false, "", []string{"it is gone", "- [profiles.mine]\n"}, nil},
 		"empty":    {false, "", true, "", []string{"it is empty now\n"}, nil},
 		"emptied":  {true, "", false, "", []string{"it is gone"}, nil},

@@ -25,6 +25,8 @@ type locator struct {
 	pos   int
 	line  int
 	depth int
+	// headers are the lines of the headers that it met.
+	headers []int
 }
 
 // syntax is where a locator gave up.
@@ -35,19 +37,38 @@ type syntax struct {
 
 // locate finds the places of all keys in a document.
 func locate(data []byte) (root *place, failed *syntax) {
-	l := &locator{src: strings.TrimPrefix(string(data), "\xef\xbb\xbf"), line: 1}
+	root = &place{line: 1, table: map[string]*place{}}
+	if _, failed := scan(data, root); failed != nil {
+		return nil, failed
+	}
+	return root, nil
+}
+
+// Headers gives the lines, counted from one, on which the headers of a document's
+// tables stand, and not what lies in a string or an array and only looks like
+// one. known is the last line of which that can be told.
+func Headers(data []byte) (lines []int, known int) {
+	l, failed := scan(data, &place{line: 1, table: map[string]*place{}})
+	if failed != nil {
+		return l.headers, failed.line - 1
+	}
+	return l.headers, l.line
+}
+
+// scan scans a document into root.
+func scan(data []byte, root *place) (l *locator, failed *syntax) {
+	l = &locator{src: strings.TrimPrefix(string(data), "\xef\xbb\xbf"), line: 1}
 	defer func() {
 		if r := recover(); r != nil {
 			s, ok := r.(syntax)
 			if !ok {
 				panic(r)
 			}
-			root, failed = nil, &s
+			failed = &s
 		}
 	}()
-	root = &place{line: 1, table: map[string]*place{}}
 	l.document(root)
-	return root, nil
+	return l, nil
 }
 
 func (l *locator) fail(msg string) { panic(syntax{l.line, msg}) }
@@ -63,6 +84,7 @@ func (l *locator) document(root *place) {
 			line := l.line
 			key := l.key()
 			l.expect("]]")
+			l.headers = append(l.headers, line)
 			table = &place{line: line, table: map[string]*place{}}
 			parent := l.descend(root, key[:len(key)-1], line)
 			last := key[len(key)-1]
@@ -76,6 +98,7 @@ func (l *locator) document(root *place) {
 			line := l.line
 			key := l.key()
 			l.expect("]")
+			l.headers = append(l.headers, line)
 			table = l.descend(root, key, line)
 			table.line = line // it may have been implied by an earlier header
 		default:

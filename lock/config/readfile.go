@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,6 +36,46 @@ func ReadFile(path string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("reading %s: %w", Show(path), err)
 	}
+	return readOpen(fd, path)
+}
+
+// ErrLeads is a path with a link on the way, or out of the directory that it is to
+// stay in.
+var ErrLeads = errors.New("a link is on the way there")
+
+// ReadBeneath reads a file as ReadFile does, by a path relative to dir that has no
+// link on the way and stays in it, or else gives ErrLeads: what is looked at and
+// what is read are one file, whoever moves things meanwhile.
+func ReadBeneath(dir, name string) ([]byte, error) {
+	path := filepath.Join(dir, name)
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", Show(path), err)
+	}
+	defer d.Close()
+	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_NONBLOCK | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
+	for tries := 0; ; tries++ {
+		fd, err := unix.Openat2(int(d.Fd()), name, &how)
+		switch {
+		case err == nil:
+			return readOpen(fd, path)
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN) && tries < beneathTries:
+		case errors.Is(err, unix.ELOOP), errors.Is(err, unix.EXDEV), errors.Is(err, unix.EAGAIN):
+			return nil, fmt.Errorf("reading %s: %w", Show(path), ErrLeads)
+		case errors.Is(err, unix.ENXIO): // a socket
+			return nil, notRegular(path)
+		default:
+			return nil, fmt.Errorf("reading %s: %w", Show(path), err)
+		}
+	}
+}
+
+// beneathTries is how often a path is opened while the kernel says that something
+// on the way is being moved.
+const beneathTries = 100
+
+// readOpen reads and closes a file that was opened.
+func readOpen(fd int, path string) ([]byte, error) {
 	f := os.NewFile(uintptr(fd), path)
 	defer f.Close()
 

@@ -2,10 +2,12 @@ package config
 
 import (
 	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -128,4 +130,67 @@ func TestEnvValuesAreNotQuoted(t *testing.T) {
 			t.Errorf("%s gives %v", value, err)
 		}
 	}
+}
+
+// TestReadBeneath: a file is read where it is in the directory by names alone, and
+// not where a link is on the way, at its end, or comes to be there meanwhile.
+func TestReadBeneath(t *testing.T) {
+	dir := t.TempDir()
+	ws := filepath.Join(dir, "ws")
+	for _, d := range []string{"ws/d", "out"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{"ws/d/x": "mine", "out/x": "SECRET"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{"ws/away": "../out", "ws/end": "../out/x", "ws/here": "d", "ws/abs": dir} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unix.Mkfifo(filepath.Join(ws, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"d/x", "d/../d/x", "./d//x"} {
+		if b, err := ReadBeneath(ws, name); string(b) != "mine" || err != nil {
+			t.Errorf("%s: %q, %v", name, b, err)
+		}
+	}
+	for _, name := range []string{"away/x", "end", "here/x", "abs/out/x", "../out/x", "d/../../out/x", "/etc/passwd"} {
+		if b, err := ReadBeneath(ws, name); !errors.Is(err, ErrLeads) {
+			t.Errorf("%s: %q, %v", name, b, err)
+		}
+	}
+	if _, err := ReadBeneath(ws, "none/x"); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	for _, name := range []string{"fifo", "d"} {
+		if _, err := ReadBeneath(ws, name); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	stop := make(chan struct{})
+	var swapping sync.WaitGroup
+	swapping.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				unix.Renameat2(unix.AT_FDCWD, ws+"/d", unix.AT_FDCWD, ws+"/away", unix.RENAME_EXCHANGE)
+			}
+		}
+	})
+	for range 2000 {
+		if b, err := ReadBeneath(ws, "d/x"); err == nil && string(b) != "mine" {
+			t.Errorf("read %q", b)
+			break
+		}
+	}
+	close(stop)
+	swapping.Wait()
 }
