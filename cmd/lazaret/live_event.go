@@ -52,8 +52,9 @@ func (l *live) up() {
 	l.settle(false)
 }
 
-// silence is how long a sandbox that prints nothing counts as starting.
-const silence = 5 * time.Second
+// silence is how long a sandbox that prints nothing counts as starting. Agents
+// on Node or Bun take up to ten seconds to their first word on a busy machine.
+const silence = 20 * time.Second
 
 // event takes one event of the launch.
 func (l *live) event(e step.Event, occupies func(string) bool) {
