@@ -144,13 +144,13 @@ func asInit(t *testing.T, dir, script string) *exec.Cmd {
 func TestAsInit(t *testing.T) {
 	dir := room(t)
 	for script, want := range map[string]int{
-		"exit 7":                                7,
-		"[ $$ = 1 ] && exit 0":                  0,
-		"kill -INT $$; exit 1":                  130,
-		"kill -TERM 1; sleep 5; exit 1":         143,
-		"sh -c 'kill -TERM 1'; sleep 5; exit 1": 143,
+		"exit 7":                                 7,
+		"[ $$ = 1 ] && exit 0":                   0,
+		"kill -INT $$; exit 1":                   130,
+		"kill -TERM 1; sleep 60; exit 1":         143,
+		"sh -c 'kill -TERM 1'; sleep 60; exit 1": 143,
 		"trap 'exit 9' TERM; kill -TERM 1; true; sleep 0; exit 1":                                               9,
-		"trap '' TERM; kill -TERM 1; trap - TERM; kill -TERM 1; sleep 5; exit 1":                                143,
+		"trap '' TERM; kill -TERM 1; trap - TERM; kill -TERM 1; sleep 60; exit 1":                               143,
 		"for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sh -c 'exit 4' || n=$?; done; exit $n": 4,
 	} {
 		cmd := asInit(t, dir, script)
@@ -204,7 +204,16 @@ func TestInitReaps(t *testing.T) {
 	if err != nil || line != "status 5\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
-	zombies := 0
+	zombies := -1
+	for end := time.Now().Add(time.Minute); zombies != 0 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		zombies = zombiesOf(cmd.Process.Pid)
+	}
+	if zombies != 0 {
+		t.Errorf("pid 1 has %d zombies", zombies)
+	}
+}
+
+func zombiesOf(pid int) (n int) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, stat := range stats {
 		b, err := os.ReadFile(stat)
@@ -212,11 +221,9 @@ func TestInitReaps(t *testing.T) {
 			continue
 		}
 		f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-		if len(f) > 1 && f[0] == "Z" && f[1] == strconv.Itoa(cmd.Process.Pid) {
-			zombies++
+		if len(f) > 1 && f[0] == "Z" && f[1] == strconv.Itoa(pid) {
+			n++
 		}
 	}
-	if zombies > 0 {
-		t.Errorf("pid 1 has %d zombies", zombies)
-	}
+	return n
 }
