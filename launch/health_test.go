@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"lazaret/internal/proc"
 )
 
 // fixedMachine is a machine of files.
@@ -115,6 +117,17 @@ func TestSlowEnd(t *testing.T) {
 		if (said != "") != tc.slow || tc.slow && !strings.HasSuffix(said, "has 40 bytes, of at most 39") {
 			t.Errorf("podman %s, %d bytes: %q", tc.version, tc.length, said)
 		}
+	}
+}
+
+// TestMuteTool: a podman that takes too long is not one to be replaced.
+func TestMuteTool(t *testing.T) {
+	var lack *LackError
+	if err := mute("podman", "/usr/bin/podman", &exec.ExitError{}); !errors.As(err, &lack) || !strings.Contains(lack.Hint(), "install a podman") {
+		t.Errorf("got %v", err)
+	}
+	if err := mute("podman", "/usr/bin/podman", &proc.LateError{Program: "podman", Err: &exec.ExitError{}}); errors.As(err, &lack) || !strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -77,7 +78,7 @@ func findTool(name, path, workspace string, cache map[string]string, check func(
 	// podman 5 wants a config directory that exists before it says its version.
 	out, err := proc.Output(ctx, proc.Cmd{Argv: []string{file, "--version"}, Env: []string{"PATH=/usr/bin:/bin", "HOME=/", "XDG_CONFIG_HOME=/"}})
 	if err != nil {
-		return Tool{}, lacks(name, "install a "+name+" that works on this machine", "%s does not say its version: %v", file, err)
+		return Tool{}, mute(name, file, err)
 	}
 	v, err := check(string(out))
 	if err != nil {
@@ -85,6 +86,14 @@ func findTool(name, path, workspace string, cache map[string]string, check func(
 	}
 	cache[key] = v
 	return Tool{file, v}, nil
+}
+
+// mute is a tool that does not say its version. One that takes too long may work.
+func mute(name, file string, err error) error {
+	if late := (*proc.LateError)(nil); errors.As(err, &late) {
+		return fmt.Errorf("asking %s for its version: %w", name, err)
+	}
+	return lacks(name, "install a "+name+" that works on this machine", "%s does not say its version: %v", file, err)
 }
 
 func checkPodman(out string) (string, error) {
