@@ -93,7 +93,10 @@ func (s *Session) settle(d time.Duration) (before []byte, ok bool) {
 			break
 		}
 	}
+	// Its answer may still come, and is due before that to the next question.
 	s.said.feed(before)
+	s.filter.status++
+	s.filter.asked = true
 	return before, false
 }
 

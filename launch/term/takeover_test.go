@@ -292,6 +292,28 @@ func TestAnswersThatAreDue(t *testing.T) {
 	silent(t, reopen(t, tty))
 }
 
+// An answer to lazaret's own question that comes when nobody waits for it any
+// more is not left behind either.
+func TestAnswersThatAreLate(t *testing.T) {
+	w, tty := openWindow(t)
+	s, child := sandboxed(t, tty)
+	child.WriteString("begins")
+	w.screen("begins")
+	w.slow = askFor + askFor/50
+	if err := s.Takeover(func(*os.File) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	own := reopen(t, tty)
+	if _, err := xterm.MakeRaw(int(own.Fd())); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(4 * w.slow)
+	silent(t, reopen(t, tty))
+}
+
 // TestReports: also those that come in parts are counted.
 func TestReports(t *testing.T) {
 	const said = "x\x1b[0n\x1b[3n\x1b[?0n\x1b[1;1R\x1b\x1b[0n\x1b[0"
