@@ -222,8 +222,8 @@ func (f *forwarder) resolve(ctx context.Context, q query) reply {
 	return reply{rcode: a.rcode, resources: records}
 }
 
-// screen takes out addresses in ranges that are denied, unless a narrower
-// range is allowed: whoever owns a name could make it mean any machine here.
+// screen takes out addresses in ranges that are denied or private, unless a
+// narrower range is allowed: whoever owns a name could make it mean any machine here.
 // addrs is nil where none is left of some.
 func (f *forwarder) screen(name string, records []dnsmessage.Resource, addrs []netip.Addr) ([]dnsmessage.Resource, []netip.Addr) {
 	f.router.mu.RLock()
@@ -232,7 +232,7 @@ func (f *forwarder) screen(name string, records []dnsmessage.Resource, addrs []n
 	for _, r := range records {
 		a, ok := addressOf(r)
 		if ok {
-			if v := f.router.table.Lookup(a); v.Denied && !v.Open && v.Ports == nil {
+			if v := f.router.table.Lookup(a); (v.Denied || private(a)) && !v.Open && v.Ports == nil {
 				f.mu.Lock()
 				addOne(f.rebound, rebound{name, a})
 				f.mu.Unlock()
@@ -254,12 +254,20 @@ func (f *forwarder) grantable(addrs []netip.Addr) (out []netip.Addr) {
 	f.router.mu.RLock()
 	defer f.router.mu.RUnlock()
 	for _, a := range addrs {
-		if v := f.router.table.Lookup(a); !v.Open && !v.Denied {
+		if v := f.router.table.Lookup(a); !v.Open && !v.Denied && !private(a) {
 			out = append(out, a)
 		}
 	}
 	return out
 }
+
+// shared is what providers and overlay networks number their customers' and
+// members' machines from (RFC 6598).
+var shared = netip.MustParsePrefix("100.64.0.0/10")
+
+// private tells whether an address is one of somebody's own network, which a
+// name of the Internet has no business to mean.
+func private(a netip.Addr) bool { return a.IsPrivate() || shared.Contains(a) }
 
 func localhost(q dnsmessage.Question) reply {
 	h := dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class, TTL: 3600}

@@ -255,10 +255,11 @@ func TestEndToEndDoctor(t *testing.T) {
 // TestEndToEndNames: names open what they stand for, and nothing leaves by them.
 func TestEndToEndNames(t *testing.T) {
 	needE2E(t)
-	n := newNetworked(t, "default_allow = []\ndefault_deny = [\"10.0.0.0/8\"]\n", `allow_hosts = ["api.test", "*.cdn.test:80", "evil.test"]`)
+	n := newNetworked(t, "default_allow = []\ndefault_deny = [\"10.0.0.0/8\"]\n", `allow_hosts = ["api.test", "*.cdn.test:80", "evil.test", "lan.test"]`)
 	n.world.must("name", "api.test", "60 A 192.0.2.10", "60 AAAA 2a00:1450::10")
 	n.world.must("name", "x.cdn.test", "1 A 192.0.2.20")
 	n.world.must("name", "evil.test", "1 A 10.1.2.3")
+	n.world.must("name", "lan.test", "1 A 192.168.1.7")
 	n.world.must("name", "secret.attacker.test", "1 A 192.0.2.66")
 	p := n.launch()
 	p.wants(
@@ -266,6 +267,7 @@ func TestEndToEndNames(t *testing.T) {
 		"tcp api.test:443 = works", "tcp 192.0.2.10:443 = works", "tcp 192.0.2.10:80 = refused",
 		"tcp x.cdn.test:80 = works", "tcp x.cdn.test:443 = refused",
 		"look evil.test = no answer", "tcp 10.1.2.3:443 = refused",
+		"look lan.test = no answer", "tcp 192.168.1.7:443 = refused", // no range denies it
 		"look secret.attacker.test = no answer", "ask 192.0.2.1:53 secret.attacker.test = no answer",
 		"ask 10.0.2.3:53 secret.attacker.test = no answer",
 	)
@@ -279,7 +281,7 @@ func TestEndToEndNames(t *testing.T) {
 		t.Errorf("the world was asked:\n%s", asked)
 	}
 	for _, want := range []string{
-		`the name secret.attacker.test`, `allow_hosts = ["secret.attacker.test:443"]`, "the name evil.test, which means 10.1.2.3", "tcp 192.0.2.10:80 (api.test)",
+		`the name secret.attacker.test`, `allow_hosts = ["secret.attacker.test:443"]`, "the name evil.test, which means 10.1.2.3", "the name lan.test, which means 192.168.1.7", "tcp 192.0.2.10:80 (api.test)",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("lazaret does not say %q:\n%s", want, said)

@@ -81,7 +81,7 @@ func storageKeys() *spec {
 
 func networkKeys() *spec {
 	deny := required(texts("Address ranges (CIDR) that no profile reaches, whatever a name resolves to, unless an allowed range is narrower. "+
-		"The lists of all layers add up, so that a repository cannot unblock what you blocked. Loopback, link-local, multicast and this machine's own addresses are denied in any case."),
+		"The lists of all layers that a lock is made of add up, so that none unblocks what another blocked. Loopback, link-local, multicast and this machine's own addresses are denied in any case."),
 		`default_deny = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"]`)
 	deny.union = true
 	sidecar := text(`A fully qualified registry reference where the network sidecar and the escalation client can be had ("lazaret sidecar push" puts them there), written to the lock, so that other versions of lazaret can launch it.`)
@@ -96,7 +96,7 @@ func networkKeys() *spec {
 	)
 }
 
-const hostsAbout = `DNS names that may be reached, exact or "*.suffix" for all names below one, with a port where it is not 443: "pypi.org", "*.example.org:8443", "ntp.example.org:123/udp".`
+const hostsAbout = `DNS names that may be reached, exact or "*.suffix" for all names below one, with a port where it is not 443: "pypi.org", "*.example.org:8443", "ntp.example.org:123/udp". A private address is opened by no name, but by an allowed range.`
 
 func escalationKeys() *spec {
 	timeout := text(`How long a request waits for an answer, from "1s" to "24h".`)
