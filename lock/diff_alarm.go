@@ -92,17 +92,26 @@ func ownIn(f *File, name string, a atom, v reflect.Value) bool {
 	return false
 }
 
-// private are the ranges behind which a person's own network and machine lie.
-var private = []netip.Prefix{
-	netip.MustParsePrefix("10.0.0.0/8"),
-	netip.MustParsePrefix("100.64.0.0/10"),
-	netip.MustParsePrefix("127.0.0.0/8"),
-	netip.MustParsePrefix("169.254.0.0/16"),
-	netip.MustParsePrefix("172.16.0.0/12"),
-	netip.MustParsePrefix("192.168.0.0/16"),
-	netip.MustParsePrefix("::1/128"),
-	netip.MustParsePrefix("fc00::/7"),
-	netip.MustParsePrefix("fe80::/10"),
+// private are the ranges behind which a person's own network and machine lie,
+// under whatever other name too: what is always denied is so because it leads
+// there, and a narrower range that is allowed lifts that.
+var private = prefixes(append([]string{
+	"10.0.0.0/8",
+	"100.64.0.0/10",
+	"172.16.0.0/12",
+	"192.168.0.0/16",
+	"::1/128",
+	"fc00::/7",
+}, alwaysDeny()...))
+
+var alwaysDenied = prefixes(alwaysDeny())
+
+func prefixes(texts []string) []netip.Prefix {
+	out := make([]netip.Prefix, len(texts))
+	for i, s := range texts {
+		out[i] = netip.MustParsePrefix(s)
+	}
+	return out
 }
 
 // reachesPrivate reports whether an allowed range leads into a private one
@@ -113,7 +122,6 @@ func reachesPrivate(allow string, deny []string) bool {
 	if err != nil {
 		return true
 	}
-	denied := append(slices.Clone(deny), alwaysDeny()...)
 	for _, p := range private {
 		if !p.Overlaps(e.Prefix) {
 			continue
@@ -122,11 +130,14 @@ func reachesPrivate(allow string, deny []string) bool {
 		if e.Prefix.Bits() > p.Bits() {
 			common = e.Prefix
 		}
-		covered := slices.ContainsFunc(denied, func(s string) bool {
+		covers := func(d netip.Prefix) bool {
+			return d.Bits() >= e.Prefix.Bits() && d.Bits() <= common.Bits() && d.Overlaps(common)
+		}
+		covered := slices.ContainsFunc(deny, func(s string) bool {
 			d, err := netip.ParsePrefix(s)
-			return err == nil && d.Bits() >= e.Prefix.Bits() && d.Bits() <= common.Bits() && d.Overlaps(common)
+			return err == nil && covers(d)
 		})
-		if !covered {
+		if !covered && !slices.ContainsFunc(alwaysDenied, covers) {
 			return true
 		}
 	}
