@@ -41,7 +41,7 @@ type Origin struct {
 
 var (
 	runPattern     = regexp.MustCompile(`^[0-9a-f]{12}$`)
-	profilePattern = regexp.MustCompile(`^[a-z0-9_-]{2,32}$`)
+	profilePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{1,31}$`) // as in lock/config
 )
 
 // IsProfile tells whether a profile can have that name.

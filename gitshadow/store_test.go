@@ -37,3 +37,12 @@ func TestBegunOrNot(t *testing.T) {
 		t.Error("what was written first is still there")
 	}
 }
+
+// TestIsProfile: no name passes for a flag of the command that it is given to.
+func TestIsProfile(t *testing.T) {
+	for name, want := range map[string]bool{"claude": true, "0x": true, "a-_": true, "-h": false, "--yes": false, "_x": false, "x": false, "a/b": false, "Ab": false} {
+		if IsProfile(name) != want {
+			t.Errorf("%q: %v", name, !want)
+		}
+	}
+}

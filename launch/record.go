@@ -42,7 +42,7 @@ type Record struct {
 
 var (
 	idPattern      = regexp.MustCompile(`^[0-9a-f]{12}$`)
-	profilePattern = regexp.MustCompile(`^[a-z0-9_-]{2,32}$`)
+	profilePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{1,31}$`)
 )
 
 // Container is the name of the run's sandbox in podman.

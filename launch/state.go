@@ -50,7 +50,7 @@ func (k Kept) Profile() string {
 	return name
 }
 
-var statePattern = regexp.MustCompile(`^[a-z0-9_-]{2,32}(@[A-Za-z0-9_-]{1,60})?$`)
+var statePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{1,31}(@[A-Za-z0-9_-]{1,60})?$`)
 
 // StateRoot finds data_root of a lock. It needs no workspace.
 func StateRoot(f *lock.File, e Env) (string, error) {

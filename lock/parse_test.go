@@ -76,6 +76,7 @@ func TestParseRefuses(t *testing.T) {
 		{"short digest", `index = "sha256:c`, `index = "sha256:`, "image.index: is not a digest"},
 		{"platform key of an image", "[profiles.claude.image.platforms.linux-arm64]", "[profiles.claude.image.platforms.linux-386]", "image.platforms.linux-386: is not one of inputs.platforms"},
 		{"negative size", "size = 4711", "size = -1", "size: is negative"},
+		{"profile name like a flag", "[profiles.plain]", "[profiles.--yes]", `profiles.--yes: is not a profile name`},
 		{"profile name", "[profiles.plain]", "[profiles.\"../x\"]", `profiles."../x": is not a profile name`},
 		{"no runtime", `runtime = ["runsc", "host-uds=open"]`, `runtime = []`, "runtime: is empty"},
 		{"state", `state = "workspace"`, `state = "all"`, "state: is none of"},

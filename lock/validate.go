@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"lazaret/lock/config"
 )
 
 // validate checks every value of f for being one that lazaret could have
@@ -34,7 +36,7 @@ func (f *File) validate() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Profiles)) {
 		key := keyPath([]string{"profiles", name})
-		if !profileName.MatchString(name) {
+		if config.CheckProfileName(name) != nil {
 			return wrong(key, "is not a profile name")
 		}
 		p := f.Profiles[name]
@@ -167,10 +169,9 @@ func platformKeys[V any](key string, m map[string]V, platforms []string) error {
 }
 
 var (
-	profileName = regexp.MustCompile(`^[a-z0-9_-]{2,32}$`)
-	sha256Hex   = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	sizeText    = regexp.MustCompile(`^[1-9][0-9]{0,18}[bkmg]?$`)
-	envName     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	sha256Hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	sizeText  = regexp.MustCompile(`^[1-9][0-9]{0,18}[bkmg]?$`)
+	envName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
 // digests checks pairs of key and digest below prefix.

@@ -102,9 +102,12 @@ func TestErrors(t *testing.T) {
 		{"[network]\nsidecar = 'builtin:shell'", `lazaret.toml:2: network.sidecar: "builtin:shell" is a short name; write "docker.io/library/builtin:shell"`},
 
 		// profiles: name, image, enumerations
-		{"[profiles.Claude]\nimage = 'builtin:shell'", `lazaret.toml:1: profiles.Claude: is not a profile's name; use 2 to 32 of a to z, 0 to 9, _ and -`},
-		{"[profiles.'../x']\nimage = 'builtin:shell'", `lazaret.toml:1: profiles."../x": is not a profile's name; use 2 to 32 of a to z, 0 to 9, _ and -`},
-		{"[profiles.x]\nimage = 'builtin:shell'", `lazaret.toml:1: profiles.x: is not a profile's name; use 2 to 32 of a to z, 0 to 9, _ and -`},
+		{"[profiles.Claude]\nimage = 'builtin:shell'", `lazaret.toml:1: profiles.Claude: is not a profile's name; use 2 to 32 of a to z, 0 to 9, _ and -, the first a letter or digit`},
+		{"[profiles.'../x']\nimage = 'builtin:shell'", `lazaret.toml:1: profiles."../x": is not a profile's name; use 2 to 32 of a to z, 0 to 9, _ and -, the first a letter or digit`},
+		{"[profiles.--yes]\nimage = 'builtin:shell'", `lazaret.toml:1: profiles.--yes: is not a profile's name; use 2 to 32 of a to z, 0 to 9, _ and -, the first a letter or digit`},
+		{"[profiles.-h]\nimage = 'builtin:shell'", `lazaret.toml:1: profiles.-h: is not a profile's name; use 2 to 32 of a to z, 0 to 9, _ and -, the first a letter or digit`},
+		{"[profiles._x]\nimage = 'builtin:shell'", `lazaret.toml:1: profiles._x: is not a profile's name; use 2 to 32 of a to z, 0 to 9, _ and -, the first a letter or digit`},
+		{"[profiles.x]\nimage = 'builtin:shell'", `lazaret.toml:1: profiles.x: is not a profile's name; use 2 to 32 of a to z, 0 to 9, _ and -, the first a letter or digit`},
 		{"[profiles.p1]\nsetup = []", `lazaret.toml:1: profiles.p1.image: missing; add image = "docker.io/library/debian:trixie"`},
 		{"[profiles.p1]\nimage = 'debian:trixie'", `lazaret.toml:2: profiles.p1.image: "debian:trixie" is a short name; write "docker.io/library/debian:trixie"`},
 		{"[profiles.p1]\nimage = 'bitnami/redis'", `lazaret.toml:2: profiles.p1.image: "bitnami/redis" is a short name; write "docker.io/bitnami/redis"`},

@@ -25,7 +25,9 @@ const (
 	runtimeDir   = "{runtime_dir}"
 )
 
-var profileNames = regexp.MustCompile(`^[a-z0-9_-]{2,32}$`)
+// profileNames begins with a letter or digit: a name is an argument of commands,
+// and must not pass for one of their flags.
+var profileNames = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{1,31}$`)
 
 // hostPath is a host path taken apart, as it was written.
 type hostPath struct {

@@ -66,7 +66,7 @@ func schema() *spec {
 		)},
 		key{"profiles", &spec{
 			want: "a table", is: of[map[string]*node], each: profileKeys(), pattern: profileNames.String(),
-			about: "The sandboxes there are, by name: 2 to 32 of a to z, 0 to 9, _ and -.",
+			about: "The sandboxes there are, by name: 2 to 32 of a to z, 0 to 9, _ and -, the first a letter or digit.",
 		}},
 	)
 }

@@ -80,7 +80,7 @@ func Load(layers []Layer) (*Config, error) {
 // CheckProfileName refuses what cannot name a profile.
 func CheckProfileName(name string) error {
 	if !profileNames.MatchString(name) {
-		return errorf("use 2 to 32 of a to z, 0 to 9, _ and -", "is not a profile's name")
+		return errorf("use 2 to 32 of a to z, 0 to 9, _ and -, the first a letter or digit", "is not a profile's name")
 	}
 	return nil
 }
