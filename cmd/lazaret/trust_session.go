@@ -127,8 +127,7 @@ func (d *deps) askConfig(cmd *cobra.Command, yes bool) error {
 		defer tty.Close()
 		to = tty
 	}
-	fmt.Fprintf(to, "%s\n\n", changed)
-	tellConfig(to, m.Exists, m.Config, exists, string(text))
+	changed.tell(to, d, exists, string(text))
 	if !yes {
 		stdin, _, _ := files(cmd)
 		switch ok, err := confirm(stdin, to, "Is this yours?"); {

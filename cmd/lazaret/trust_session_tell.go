@@ -11,6 +11,15 @@ import (
 	"lazaret/lock/config"
 )
 
+// tell writes what became of the config. A long line of the agent's must not
+// pass for another one below it: it is folded.
+func (e *changedConfig) tell(w io.Writer, d *deps, exists bool, text string) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n", e)
+	tellConfig(&b, e.session.Exists, e.session.Config, exists, text)
+	io.WriteString(w, d.lines(w, b.String()))
+}
+
 // tellConfig says how a config differs from what it was. The order of lines
 // matters: the header of a table says whose the lines below it are, and one that
 // moves gives them to another profile.

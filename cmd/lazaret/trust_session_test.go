@@ -1,9 +1,49 @@
 package main
 
 import (
+	"io"
 	"strings"
 	"testing"
+
+	"github.com/creack/pty"
+
+	"lazaret/launch/trust"
 )
+
+// TestTellConfigFolds: the rest of a line that is wider than the terminal does
+// not begin where lines begin, so it passes for none.
+func TestTellConfigFolds(t *testing.T) {
+	ptmx, tty, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ptmx.Close()
+	if err := pty.Setsize(tty, &pty.Winsize{Rows: 30, Cols: 60}); err != nil {
+		t.Fatal(err)
+	}
+	shown := make(chan string)
+	go func() {
+		b, _ := io.ReadAll(ptmx)
+		shown <- string(b)
+	}()
+	pad := strings.Repeat(".", 60-len("+ # "))
+	e := &changedConfig{trust.Session{Exists: true}}
+	e.tell(tty, &deps{env: func(k string) string { return map[string]string{"NO_COLOR": "1"}[k] }}, true,
+		"# "+pad+"- volumes = []\n# "+pad+"@@ line 9\nx = 1\n")
+	tty.Close()
+	text := <-shown
+	if !strings.Contains(text, "\n+ x = 1") {
+		t.Errorf("not told:\n%s", text)
+	}
+	for line := range strings.SplitSeq(text, "\r\n") {
+		switch {
+		case len(line) > 60:
+			t.Errorf("left to the terminal to break: %q", line)
+		case strings.HasPrefix(line, "- ") || strings.HasPrefix(line, "@@ line 9"):
+			t.Errorf("passes for a line of its own: %q", line)
+		}
+	}
+}
 
 // Whatever an agent does to the config, the question is asked over what it did.
 func TestTellConfig(t *testing.T) {
