@@ -92,7 +92,7 @@ func explainProfile(grants []lock.Change, name string, all bool) string {
 		if g.Profile != "" && g.Profile != name {
 			continue
 		}
-		if !all && (g.Quiet() || ofThisBuild(g)) {
+		if !all && !g.Alarm && (g.Quiet() || ofThisBuild(g)) {
 			left++
 			continue
 		}
