@@ -176,7 +176,7 @@ func (m *merge) adopt(ctx context.Context) error {
 	for i, s := range all {
 		if i > 0 {
 			if m.dryRun {
-				fmt.Fprintf(m.out, "then the same with %s\n", s.ref)
+				fmt.Fprintf(m.out, "then the same with %s\n", config.Show(s.ref))
 				continue
 			}
 			if err := m.look(ctx); err != nil {
