@@ -117,6 +117,7 @@ func TestModelIsBounded(t *testing.T) {
 	for range 60 {
 		m.draw(marks)
 	}
+	caughtUp(m)
 	out, _, _, ok := m.paint(nil)
 	if !ok {
 		t.Fatal("the screen was lost")
@@ -135,5 +136,15 @@ func TestModelIsBounded(t *testing.T) {
 	}
 	if n := m.emu.ScrollbackLen(); n > 1 {
 		t.Errorf("%d lines that left the screen are kept", n)
+	}
+}
+
+// caughtUp waits until a model has drawn what it was told to, however long that
+// takes: one that is asked before gives up after a second.
+func caughtUp(m *model) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for len(m.todo) > 0 || m.busy {
+		m.change.Wait()
 	}
 }
