@@ -235,17 +235,8 @@ func check(args []string) error {
 // FindGit finds git in PATH, never relative to the current directory and never
 // inside one of the directories that an agent can write to.
 func FindGit(path string, outside ...string) (string, error) {
-	for _, dir := range filepath.SplitList(path) {
-		if !filepath.IsAbs(dir) {
-			continue
-		}
-		file, err := filepath.EvalSymlinks(filepath.Join(dir, "git"))
-		if err != nil || slices.ContainsFunc(outside, func(o string) bool { return o != "" && strings.HasPrefix(file, strings.TrimSuffix(o, "/")+"/") }) {
-			continue
-		}
-		if fi, err := os.Stat(file); err == nil && fi.Mode().IsRegular() && unix.Access(file, unix.X_OK) == nil {
-			return file, nil
-		}
+	if file := proc.Find("git", path, outside...); file != "" {
+		return file, nil
 	}
 	return "", noGit{}
 }

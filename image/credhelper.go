@@ -5,14 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
+
+	"lazaret/internal/proc"
 )
 
 // helpers runs credential helpers, each question once: one may ask a person to
@@ -20,6 +21,7 @@ import (
 type helpers struct {
 	environ []string
 	path    string
+	outside []string // where agents write, so that no helper comes from there
 
 	mu    sync.Mutex
 	known map[[2]string]answer
@@ -50,7 +52,8 @@ func (h *helpers) get(ctx context.Context, name, host string) (authn.AuthConfig,
 }
 
 func (h *helpers) ask(ctx context.Context, name, host string) (authn.AuthConfig, error) {
-	program, err := h.lookup("docker-credential-" + name)
+	program := "docker-credential-" + name
+	file, err := h.lookup(program)
 	if err != nil {
 		return authn.AuthConfig{}, err
 	}
@@ -60,7 +63,7 @@ func (h *helpers) ask(ctx context.Context, name, host string) (authn.AuthConfig,
 		servers = []string{"https://index.docker.io/v1/", host}
 	}
 	for _, server := range servers {
-		cfg, err := h.run(ctx, program, server)
+		cfg, err := h.run(ctx, file, program, server)
 		if err != nil || cfg != (authn.AuthConfig{}) {
 			return cfg, err
 		}
@@ -68,29 +71,25 @@ func (h *helpers) ask(ctx context.Context, name, host string) (authn.AuthConfig,
 	return authn.AuthConfig{}, nil
 }
 
-// lookup finds program in the user's PATH, of which only absolute entries
-// count: the current directory is a stranger's repository.
+// lookup finds program in the user's PATH, outside of what agents write: with a
+// virtual environment active, PATH begins in the workspace.
 func (h *helpers) lookup(program string) (string, error) {
 	if strings.ContainsRune(program, '/') {
 		return "", fmt.Errorf("credential helper %q is not a name", program)
 	}
-	for _, dir := range filepath.SplitList(h.path) {
-		if !filepath.IsAbs(dir) {
-			continue
-		}
-		path := filepath.Join(dir, program)
-		if fi, err := os.Stat(path); err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0 {
-			return path, nil
-		}
+	if file := proc.Find(program, h.path, h.outside...); file != "" {
+		return file, nil
 	}
 	return "", fmt.Errorf("credential helper %s is not installed", program)
 }
 
-func (h *helpers) run(ctx context.Context, program, server string) (authn.AuthConfig, error) {
+func (h *helpers) run(ctx context.Context, file, program, server string) (authn.AuthConfig, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "get")
-	cmd.Env = h.environ
+	cmd := exec.CommandContext(ctx, file, "get")
+	cmd.Args[0] = program // what some are links to looks at its name
+	// Helpers run further programs, and are scripts of an interpreter in PATH.
+	cmd.Env = append(slices.Clone(h.environ), "PATH="+proc.Outside(h.path, h.outside...))
 	cmd.Dir = "/"
 	cmd.Stdin = strings.NewReader(server)
 	cmd.WaitDelay = time.Second
@@ -102,11 +101,11 @@ func (h *helpers) run(ctx context.Context, program, server string) (authn.AuthCo
 		if strings.Contains(said, "credentials not found") {
 			return authn.AuthConfig{}, nil
 		}
-		return authn.AuthConfig{}, fmt.Errorf("%s: %w: %s", filepath.Base(program), err, printable(said, 200))
+		return authn.AuthConfig{}, fmt.Errorf("%s: %w: %s", program, err, printable(said, 200))
 	}
 	var found struct{ Username, Secret string }
 	if err := json.Unmarshal(stdout.Bytes(), &found); err != nil {
-		return authn.AuthConfig{}, fmt.Errorf("%s: its answer is not understood", filepath.Base(program))
+		return authn.AuthConfig{}, fmt.Errorf("%s: its answer is not understood", program)
 	}
 	if found.Username == "<token>" {
 		return authn.AuthConfig{IdentityToken: found.Secret}, nil

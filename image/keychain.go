@@ -29,14 +29,15 @@ type Keychain struct {
 
 // NewKeychain returns the keychain of a user with this environment ("K=V") and
 // home directory. REGISTRY_AUTH_FILE, XDG_RUNTIME_DIR, XDG_CONFIG_HOME and
-// DOCKER_CONFIG are honoured; credential helpers are looked for in its PATH.
-func NewKeychain(environ []string, home string) *Keychain {
+// DOCKER_CONFIG are honoured; credential helpers are looked for in its PATH, and
+// never inside one of the directories that an agent can write to.
+func NewKeychain(environ []string, home string, outside ...string) *Keychain {
 	env := make(map[string]string)
 	for _, kv := range environ {
 		k, v, _ := strings.Cut(kv, "=")
 		env[k] = v
 	}
-	k := &Keychain{helpers: helpers{environ: environ, path: env["PATH"]}}
+	k := &Keychain{helpers: helpers{environ: environ, path: env["PATH"], outside: outside}}
 	add := func(dir string, elem ...string) {
 		if dir != "" {
 			k.files = append(k.files, filepath.Join(append([]string{dir}, elem...)...))

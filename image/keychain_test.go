@@ -24,7 +24,7 @@ func home(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for path, text := range files {
 		mode := os.FileMode(0o600)
-		if strings.HasPrefix(path, "bin/") {
+		if filepath.Base(filepath.Dir(path)) == "bin" {
 			mode = 0o755
 		}
 		full := filepath.Join(dir, path)
@@ -143,6 +143,43 @@ func TestHelperFromHere(t *testing.T) {
 	if _, err := NewKeychain([]string{"PATH=" + dir + "/bin"}, dir).Resolve(repo); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := os.Stat(ran); err != nil {
+		t.Error("the test could not have seen it run")
+	}
+}
+
+// Nor is one that an agent left where PATH begins in the workspace, as with a
+// virtual environment that is active; nor is what a helper runs itself.
+func TestHelperOfAnAgents(t *testing.T) {
+	repo, err := name.NewRepository(hub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := filepath.Join(t.TempDir(), "ran")
+	theirs := "#!/bin/sh\n: >" + ran + "\n"
+	const ours = "#!/usr/bin/env hsh\n"
+	dir := home(t, map[string]string{dockerFile: `{"credsStore":"h"}`, "bin/docker-credential-h": ours,
+		"bin/hsh":                          "#!/bin/sh\necho '{\"Username\":\"u\",\"Secret\":\"s\"}'\n",
+		"ws/.venv/bin/hsh":                 theirs,
+		"ws/.venv/bin/docker-credential-h": theirs})
+	if err := errors.Join(os.Symlink(dir+"/ws/.venv/bin", dir+"/venv"), os.Mkdir(dir+"/link", 0o755),
+		os.Symlink(dir+"/ws/.venv/bin/docker-credential-h", dir+"/link/docker-credential-h")); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(path string, outside ...string) *login {
+		found, err := NewKeychain([]string{"HOME=" + dir, "PATH=" + path + ":" + dir + "/bin:/usr/bin:/bin"}, dir, outside...).Resolve(repo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found.(*login)
+	}
+	for _, first := range []string{"/ws/.venv/bin", "/venv", "/link", "/bin/../ws/.venv/bin"} {
+		l := ask(dir+first, dir+"/ws")
+		if _, err := os.Stat(ran); err == nil || l.Username != "u" {
+			t.Fatalf("%s: found %q with problems %q, theirs ran: %v", first, l.Username, l.problems, err == nil)
+		}
+	}
+	ask(dir + "/ws/.venv/bin")
 	if _, err := os.Stat(ran); err != nil {
 		t.Error("the test could not have seen it run")
 	}

@@ -44,15 +44,18 @@ func (r *resolver) foreign(kind string) bool {
 // stash is where helper programs of other lazarets are kept, and the client.
 func (r *resolver) stash() string { return filepath.Join(r.Host.CacheDir, "helpers") }
 
+// agents are the directories that sandboxes write to.
+func (r *resolver) agents() []string { return []string{r.Host.Workspace, r.Host.DataRoot} }
+
 // puller asks registries as podman would be let to.
-func puller(environ []string) *image.Resolver {
+func puller(environ, outside []string) *image.Resolver {
 	home := ""
 	for _, kv := range environ {
 		if v, ok := strings.CutPrefix(kv, "HOME="); ok {
 			home = v
 		}
 	}
-	return image.NewResolver(image.Options{Keychain: image.NewKeychain(environ, home)})
+	return image.NewResolver(image.Options{Keychain: image.NewKeychain(environ, home, outside...)})
 }
 
 // FetchSidecar gets another lazaret's sidecar into the stash. It is lazaret
@@ -64,6 +67,7 @@ type FetchSidecar struct {
 	Pinned   lock.Sidecar
 	Stash    string
 	Environ  []string
+	Outside  []string // where agents write, and no credential helper is
 }
 
 const fetchStep = "network.fetch"
@@ -76,7 +80,7 @@ const (
 
 // Do fetches it where it is not in the stash.
 func (o FetchSidecar) Do(ctx context.Context, _ step.Values) (step.Values, error) {
-	_, err := puller(o.Environ).FetchSidecar(ctx, o.Pinned.Ref, o.Platform, o.Pinned, image.Stash{Dir: o.Stash})
+	_, err := puller(o.Environ, o.Outside).FetchSidecar(ctx, o.Pinned.Ref, o.Platform, o.Pinned, image.Stash{Dir: o.Stash})
 	if err == nil || ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -109,7 +113,7 @@ func (r *resolver) client() string {
 	k := lock.PlatformKey(r.Host.Platform)
 	op := Client{
 		Ref: r.file.Sidecar[k].Ref, Platform: r.Host.Platform, Digest: r.file.Escalate[k].Binary,
-		Stash: r.stash(), Environ: r.Host.Environ,
+		Stash: r.stash(), Environ: r.Host.Environ, Outside: r.agents(),
 	}
 	r.step(step.Step{Name: clientStep, Op: op})
 	return op.path()
@@ -123,11 +127,12 @@ type Client struct {
 	Digest   string
 	Stash    string
 	Environ  []string
+	Outside  []string // where agents write, and no credential helper is
 }
 
 // Do verifies what is there, or gets it. It stays, for the next launch.
 func (o Client) Do(ctx context.Context, _ step.Values) (step.Values, error) {
-	_, err := puller(o.Environ).FetchClient(ctx, o.Ref, o.Platform, o.Digest, image.Stash{Dir: o.Stash})
+	_, err := puller(o.Environ, o.Outside).FetchClient(ctx, o.Ref, o.Platform, o.Digest, image.Stash{Dir: o.Stash})
 	return nil, err
 }
 

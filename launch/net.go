@@ -67,7 +67,7 @@ func (r *resolver) network() error {
 	needs := []string{"helper"}
 	if r.foreign(lock.HelperSidecar) {
 		needs = append(needs, fetchStep)
-		r.step(step.Step{Name: fetchStep, Op: FetchSidecar{Platform: r.Host.Platform, Pinned: pinned, Stash: r.stash(), Environ: slices.Concat(r.Host.Environ, r.Host.PullEnv)}})
+		r.step(step.Step{Name: fetchStep, Op: FetchSidecar{Platform: r.Host.Platform, Pinned: pinned, Stash: r.stash(), Environ: slices.Concat(r.Host.Environ, r.Host.PullEnv), Outside: r.agents()}})
 	}
 	r.step(step.Step{
 		Name: "network.image", Where: step.Podman, Needs: needs,

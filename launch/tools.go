@@ -123,17 +123,8 @@ func checkRunsc(out string) (string, error) {
 // lookPath finds a program in PATH, never relative to the current directory
 // and never inside the workspace, where the agent could have put it.
 func lookPath(name, path, workspace string) (string, error) {
-	for _, dir := range filepath.SplitList(path) {
-		if !filepath.IsAbs(dir) {
-			continue
-		}
-		file, err := filepath.EvalSymlinks(filepath.Join(dir, name))
-		if err != nil || within(file, workspace) {
-			continue
-		}
-		if fi, err := os.Stat(file); err == nil && fi.Mode().IsRegular() && unix.Access(file, unix.X_OK) == nil {
-			return file, nil
-		}
+	if file := proc.Find(name, path, workspace); file != "" {
+		return file, nil
 	}
 	checkNames := map[string]string{"podman": "podman", "runsc": "runsc", "nsenter": "userns", "git": "git"}
 	packages := map[string]string{

@@ -6,13 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"lazaret/gitshadow"
 	"lazaret/internal/proc"
@@ -95,17 +91,8 @@ func (d *deps) unborn(ctx context.Context) bool {
 // program finds a program in PATH, never relative to the current directory and
 // never inside the workspace, where an agent could have put it.
 func (d *deps) program(name string) (string, error) {
-	for _, dir := range filepath.SplitList(d.env("PATH")) {
-		if !filepath.IsAbs(dir) {
-			continue
-		}
-		file, err := filepath.EvalSymlinks(filepath.Join(dir, name))
-		if err != nil || strings.HasPrefix(file, d.cwd+"/") {
-			continue
-		}
-		if fi, err := os.Stat(file); err == nil && fi.Mode().IsRegular() && unix.Access(file, unix.X_OK) == nil {
-			return file, nil
-		}
+	if file := proc.Find(name, d.env("PATH"), d.cwd); file != "" {
+		return file, nil
 	}
 	return "", hinted{fmt.Errorf("%s is not installed", name), "install it, or compare two files"}
 }

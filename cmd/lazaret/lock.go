@@ -137,7 +137,7 @@ func runLock(ctx context.Context, d *deps, o lockOptions, out, talk io.Writer) e
 		Config:    cfg,
 		Inputs:    inputs,
 		Helpers:   helpers,
-		Resolver:  image.NewResolver(image.Options{Keychain: image.NewKeychain(d.environ, d.home), Dir: d.cwd, Progress: bar.image}),
+		Resolver:  image.NewResolver(image.Options{Keychain: image.NewKeychain(d.environ, d.home, d.cwd), Dir: d.cwd, Progress: bar.image}),
 		Previous:  old,
 		UpdateAll: o.update && len(o.profiles) == 0,
 		Update:    o.profiles,

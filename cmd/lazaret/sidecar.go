@@ -49,7 +49,7 @@ It changes nothing on this machine. Credentials are those of podman or docker.`,
 			bar := d.newProgress(cmd.ErrOrStderr())
 			bar.show("pushing the sidecar")
 			defer bar.clear()
-			resolver := image.NewResolver(image.Options{Keychain: image.NewKeychain(d.environ, d.home), Progress: bar.image})
+			resolver := image.NewResolver(image.Options{Keychain: image.NewKeychain(d.environ, d.home, d.cwd), Progress: bar.image})
 			done, err := resolver.Publish(cmd.Context(), args[0], version)
 			bar.clear()
 			if err != nil {

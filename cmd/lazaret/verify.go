@@ -98,7 +98,7 @@ func pins(f *lock.File) []*pinnedImage {
 
 func runVerify(ctx context.Context, d *deps, l lockFile, out, talk io.Writer) error {
 	bar := d.newProgress(talk)
-	resolver := image.NewResolver(image.Options{Keychain: image.NewKeychain(d.environ, d.home), Dir: d.cwd, Progress: bar.image})
+	resolver := image.NewResolver(image.Options{Keychain: image.NewKeychain(d.environ, d.home, d.cwd), Dir: d.cwd, Progress: bar.image})
 	list := pins(l.file)
 	var g errgroup.Group
 	var done atomic.Int64
