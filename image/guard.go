@@ -66,11 +66,12 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 	return a, false
 }
 
-// guard refuses forbidden addresses written out, and plain HTTP to anywhere
-// but this machine: the registry library speaks it to private networks by
-// itself and follows an answer that redirects to it, and credentials would go
-// in clear.
-func guard(u *url.URL) error {
+// guard refuses forbidden addresses written out, and plain HTTP to anywhere but
+// registry, the one that the image is named after, where that is on this machine.
+// The registry library speaks it to private networks by itself and follows an
+// answer that redirects to it: credentials would go in clear, and a registry
+// would choose what is asked of the services of this machine.
+func guard(u *url.URL, registry string) error {
 	host := u.Hostname()
 	addr, err := netip.ParseAddr(host)
 	if err == nil {
@@ -81,10 +82,10 @@ func guard(u *url.URL) error {
 	switch {
 	case u.Scheme == "https":
 		return nil
-	case u.Scheme == "http" && (err == nil && addr.Unmap().IsLoopback() || isLocalhost(host)):
+	case u.Scheme == "http" && u.Host == registry && (err == nil && addr.Unmap().IsLoopback() || isLocalhost(host)):
 		return nil
 	}
-	return &HostError{Host: u.Host, Reason: "it does not speak TLS, and only this machine may be spoken to in clear",
+	return &HostError{Host: u.Host, Reason: "it does not speak TLS, and only the image's own registry may be spoken to in clear, where it is on this machine",
 		Do: "give the registry a certificate this machine trusts"}
 }
 

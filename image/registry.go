@@ -86,7 +86,7 @@ func (r *Resolver) open(ctx context.Context, ref string) (context.Context, *repo
 	if src.login, err = findLogin(ctx, r.opts.Keychain, src.repo); err != nil {
 		return ctx, nil, nil, err
 	}
-	src.seen = &trace{wait: func(d time.Duration) {
+	src.seen = &trace{registry: src.repo.RegistryStr(), wait: func(d time.Duration) {
 		r.opts.Progress(Progress{Ref: ref, Kind: "wait", Wait: d.String()})
 	}}
 	if src.login.AuthConfig != (authn.AuthConfig{}) {

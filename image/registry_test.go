@@ -30,17 +30,18 @@ var both = []string{"linux/amd64", "linux/arm64"}
 // testRegistry is a registry on loopback. Its front sees every request first
 // and serves it when it returns true.
 type testRegistry struct {
-	host  string
-	front func(http.ResponseWriter, *http.Request) bool
-	mu    sync.Mutex
-	asked []string
+	host    string
+	handler http.Handler
+	front   func(http.ResponseWriter, *http.Request) bool
+	mu      sync.Mutex
+	asked   []string
 }
 
 func newRegistry(t testing.TB) *testRegistry {
 	t.Helper()
 	r := &testRegistry{}
 	store := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	r.handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.mu.Lock()
 		r.asked = append(r.asked, req.Method+" "+req.URL.Path)
 		front := r.front
@@ -48,7 +49,8 @@ func newRegistry(t testing.TB) *testRegistry {
 		if front == nil || !front(w, req) {
 			store.ServeHTTP(w, req)
 		}
-	}))
+	})
+	srv := httptest.NewServer(r.handler)
 	t.Cleanup(srv.Close)
 	r.host = strings.TrimPrefix(srv.URL, "http://")
 	return r

@@ -47,10 +47,10 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 func (p *patient) RoundTrip(req *http.Request) (*http.Response, error) {
-	if err := guard(req.URL); err != nil {
+	seen := traceOf(req.Context())
+	if err := guard(req.URL, seen.of()); err != nil {
 		return nil, err
 	}
-	seen := traceOf(req.Context())
 	for try := 1; ; try++ {
 		resp, err := p.next.RoundTrip(req)
 		if resp != nil && seen.anonymousPing(req, resp) {
@@ -147,8 +147,9 @@ func drain(resp *http.Response) {
 // for progress. It travels in the context, because the registry library makes
 // the requests.
 type trace struct {
-	login authn.Authenticator // what the keychain has for the repository
-	wait  func(time.Duration)
+	registry string              // the host of the reference, as requests to it name it
+	login    authn.Authenticator // what the keychain has for the repository
+	wait     func(time.Duration)
 
 	mu    sync.Mutex
 	after time.Duration
@@ -163,6 +164,14 @@ func withTrace(ctx context.Context, t *trace) context.Context {
 func traceOf(ctx context.Context) *trace {
 	t, _ := ctx.Value(traceKey{}).(*trace)
 	return t
+}
+
+// of is the registry that is asked; "" where none is known.
+func (t *trace) of() string {
+	if t == nil {
+		return ""
+	}
+	return t.registry
 }
 
 // asked records how long the registry last asked to wait.
@@ -183,9 +192,10 @@ func (t *trace) waiting(d time.Duration) {
 // anonymousPing is true for a handshake that was turned away for being one
 // anonymous request too many. Registries count those against an address shared
 // by many, while credentials would have been welcome; the answer is no
-// challenge, so without this they would never be offered.
+// challenge, so without this they would never be offered. They are for the
+// registry itself: where it sends a handshake, somebody else answers.
 func (t *trace) anonymousPing(req *http.Request, resp *http.Response) bool {
-	return t != nil && t.login != nil &&
+	return t != nil && t.login != nil && req.URL.Host == t.registry &&
 		resp.StatusCode == http.StatusTooManyRequests &&
 		req.Method == http.MethodGet && req.URL.Path == "/v2/" && req.Header.Get("Authorization") == ""
 }

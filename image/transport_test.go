@@ -126,10 +126,13 @@ func TestGuard(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = guard(u)
+		err = guard(u, u.Host)
 		var refused *HostError
 		if (err == nil) != allowed || err != nil && !errors.As(err, &refused) {
 			t.Errorf("%s: %v", raw, err)
+		}
+		if err := guard(u, "registry.example"); u.Scheme != "https" && u.Host != "registry.example" && err == nil {
+			t.Errorf("%s, of another registry, is spoken to", raw)
 		}
 	}
 }
@@ -150,12 +153,24 @@ func TestDialer(t *testing.T) {
 	srv := httptest.NewServer(http.NotFoundHandler())
 	defer srv.Close()
 	client := &http.Client{Transport: newPatient(newTransport()), Timeout: 10 * time.Second}
-	if resp, err := client.Get(srv.URL); err != nil {
+	get := func(registry string) error {
+		req, err := http.NewRequestWithContext(withTrace(t.Context(), &trace{registry: registry}), "GET", srv.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err == nil {
+			resp.Body.Close()
+		}
+		return err
+	}
+	if err := get(strings.TrimPrefix(srv.URL, "http://")); err != nil {
 		t.Errorf("a registry on this machine: %v", err)
-	} else {
-		resp.Body.Close()
 	}
 	var refused *HostError
+	if err := get("registry.example"); !errors.As(err, &refused) {
+		t.Errorf("a service of this machine for a registry elsewhere: %v", err)
+	}
 	if _, err := client.Get("https://169.254.169.254/"); !errors.As(err, &refused) {
 		t.Errorf("the metadata service: %v", err)
 	}
@@ -240,12 +255,23 @@ func (n noTLS) RoundTrip(req *http.Request) (*http.Response, error) {
 	return n.RoundTripper.RoundTrip(req)
 }
 
-// A registry that answers with a redirect to plain HTTP, or to the metadata
-// service, gets no further.
+// A registry that answers with a redirect to plain HTTP, to the metadata service
+// or to another service of this machine gets no further, be it here or elsewhere.
 func TestRedirectsAreGuarded(t *testing.T) {
+	var hits sync.Map
+	victim := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		hits.Store(r.Method+" "+r.URL.String(), true)
+	}))
+	defer victim.Close()
+	u, err := url.Parse(victim.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
 	r := newRegistry(t)
-	ref := r.push(t, "app:1", multiArch(t, "1"))
-	for _, to := range []string{"http://registry.example/v2/", "http://169.254.169.254/latest/meta-data/", "https://[fd00:ec2::254]/"} {
+	here := r.push(t, "app:1", multiArch(t, "1"))
+	away := faraway(t, r.handler)
+	for _, to := range []string{"http://other.example/v2/", "http://169.254.169.254/latest/meta-data/", "https://[fd00:ec2::254]/",
+		victim.URL + "/admin", "http://localhost:" + u.Port() + "/admin", "http://[::ffff:127.0.0.1]:" + u.Port() + "/admin"} {
 		for _, part := range []string{"/v2/", "/manifests/", "/blobs/"} {
 			r.inFront(func(w http.ResponseWriter, req *http.Request) bool {
 				if !strings.Contains(req.URL.Path, part) || part == "/v2/" && req.URL.Path != part {
@@ -254,11 +280,68 @@ func TestRedirectsAreGuarded(t *testing.T) {
 				http.Redirect(w, req, to, http.StatusTemporaryRedirect)
 				return true
 			})
-			_, err := NewResolver(Options{}).Resolve(t.Context(), ref, both)
-			var refused *HostError
-			if err == nil || !errors.As(err, &refused) && !strings.Contains(err.Error(), "SSRF") {
-				t.Errorf("%s led to %s: %v", part, to, err)
+			for ref, opts := range map[string]Options{here: {}, "registry.example/app:1": {Transport: away}} {
+				_, err := NewResolver(opts).Resolve(t.Context(), ref, both)
+				var refused *HostError
+				if err == nil || !errors.As(err, &refused) && !strings.Contains(err.Error(), "SSRF") {
+					t.Errorf("%s of %s led to %s: %v", part, ref, to, err)
+				}
 			}
+		}
+	}
+	hits.Range(func(k, _ any) bool {
+		t.Errorf("a service of this machine was asked %s", k)
+		return true
+	})
+	r.inFront(func(http.ResponseWriter, *http.Request) bool { return false })
+	if _, err := NewResolver(Options{Transport: away}).Resolve(t.Context(), "registry.example/app:1", both); err != nil {
+		t.Errorf("without a redirect: %v", err)
+	}
+}
+
+// faraway is a network of registries elsewhere, which all speak TLS: names that
+// end in .example lead to h, and the rest to where they lead.
+func faraway(t *testing.T, h http.Handler) http.RoundTripper {
+	t.Helper()
+	srv := httptest.NewTLSServer(h)
+	t.Cleanup(srv.Close)
+	tr := newTransport().(*http.Transport)
+	dial := tr.DialContext
+	tr.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if strings.HasSuffix(addr, ".example:443") {
+			addr = strings.TrimPrefix(srv.URL, "https://")
+		}
+		return dial(ctx, network, addr)
+	}
+	tr.TLSClientConfig = srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	tr.TLSClientConfig.ServerName = "example.com" // what the server's certificate is for
+	return tr
+}
+
+// Credentials for a registry go to it and not to where it sends a handshake, also
+// where that asks for them by having had too many requests.
+func TestHandshakesElsewhere(t *testing.T) {
+	for _, to := range []string{"https://other.example/v2/", "https://registry.example/v2/"} {
+		var mu sync.Mutex
+		var got []string
+		net := faraway(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Host == "registry.example" && strings.HasPrefix(to, "https://other") {
+				http.Redirect(w, r, to, http.StatusFound)
+				return
+			}
+			if user, _, ok := r.BasicAuth(); ok {
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, user+" to "+r.Host)
+				w.WriteHeader(http.StatusNotFound)
+				return
+			}
+			w.Header().Set("Retry-After", "3600")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}))
+		_, err := NewResolver(Options{Keychain: keys{Username: "u", Password: "secret"}, Transport: net}).Resolve(t.Context(), "registry.example/app:1", both)
+		if err == nil || strings.HasPrefix(to, "https://other") != (len(got) == 0) {
+			t.Errorf("handshake at %s: sent %q, %v", to, got, err)
 		}
 	}
 }
