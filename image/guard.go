@@ -36,10 +36,24 @@ var forbidden = []netip.Prefix{
 	netip.MustParsePrefix("168.63.129.16/32"),   // Azure
 }
 
+// disguises lead to IPv4 addresses, by translators and tunnels of which nobody
+// knows here where they hold them. No registry needs one.
+var disguises = []netip.Prefix{
+	netip.MustParsePrefix("::/96"),           // IPv4-compatible, and loopback
+	netip.MustParsePrefix("::ffff:0:0:0/96"), // IPv4-translated
+	netip.MustParsePrefix("64:ff9b:1::/48"),  // NAT64, local use
+	netip.MustParsePrefix("2001::/32"),       // Teredo
+}
+
 func checkAddr(a netip.Addr) error {
 	a = a.WithZone("").Unmap()
 	if v4, ok := embedded(a); ok {
 		a = v4
+	}
+	for _, p := range disguises {
+		if p.Contains(a) && !a.IsLoopback() && !a.IsUnspecified() {
+			return &HostError{Host: a.String(), Reason: "it stands for an IPv4 address, which is not said openly", Do: "name the registry's own address"}
+		}
 	}
 	bad := a.IsLinkLocalUnicast() || a.IsMulticast() || a.IsUnspecified()
 	for _, p := range forbidden {
