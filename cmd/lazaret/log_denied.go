@@ -88,7 +88,7 @@ func (w *denials) event(e step.Event) {
 	case !known:
 		w.order = append(w.order, a)
 		if len(w.order) <= summaryMost {
-			w.tell(a.text())
+			w.tell("denied: " + a.text())
 		}
 	}
 	w.seen[a] = before + n

@@ -189,7 +189,7 @@ func TestEndToEndNetwork(t *testing.T) {
 	for _, want := range []string{
 		"denied to [profiles.shell]", `times; to allow: allow_egress = ["10.1.2.3/32:443/tcp"]`,
 		"tcp 192.0.2.240:22\n", // denied by the router, not refused by the host
-		`icmp 10.1.2.3; to allow: allow_egress = ["10.1.2.3/32"]`, "lazaret: note: tcp 10.1.2.3:80",
+		`icmp 10.1.2.3; to allow: allow_egress = ["10.1.2.3/32"]`, "lazaret: note: denied: tcp 10.1.2.3:80",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("lazaret does not say %q:\n%s", want, said)
