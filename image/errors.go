@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -104,10 +105,13 @@ func (e *AnnotationError) Hint() string {
 type ManifestError struct {
 	Ref    string
 	Reason string
+	Do     string // the hint, where there is a better one
 }
 
 func (e *ManifestError) Error() string { return fmt.Sprintf("image %q: %s", e.Ref, e.Reason) }
-func (e *ManifestError) Hint() string  { return "choose or build a container image in OCI format" }
+func (e *ManifestError) Hint() string {
+	return cmp.Or(e.Do, "choose or build a container image in OCI format")
+}
 
 // LayoutError says that an oci:DIR cannot be read or does not say which image.
 type LayoutError struct {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
@@ -77,7 +78,31 @@ func parseDocument(ref string, raw []byte) (*document, error) {
 	case d.Config == nil || d.MediaType != "" && !d.MediaType.IsImage():
 		return bad("it is not a container image (type %q)", printable(string(d.MediaType), 100))
 	}
+	for i, part := range append([]v1.Descriptor{*d.Config}, d.Layers...) {
+		what := "layer"
+		if i == 0 {
+			what = "config"
+		}
+		if why := fetchedElsewhere(what, part); why != "" {
+			return nil, &ManifestError{Ref: ref, Reason: why, Do: "build it again with all its layers, or choose another image"}
+		}
+	}
 	return d, nil
+}
+
+// fetchedElsewhere says why a part of an image is refused that its registry or
+// layout need not have: podman asks the addresses that the manifest gives for it
+// instead, whatever they lead to, this machine and the cloud's metadata included.
+func fetchedElsewhere(what string, d v1.Descriptor) string {
+	t := strings.ToLower(string(d.MediaType))
+	switch {
+	case len(d.URLs) > 0:
+		return fmt.Sprintf("its %s %s has addresses of its own (%s), which podman would ask in place of where the image is",
+			what, d.Digest, printable(strings.Join(d.URLs, ", "), 200))
+	case strings.Contains(t, ".nondistributable.") || strings.Contains(t, ".foreign."):
+		return fmt.Sprintf("its %s %s is not distributed with the image (type %q), but fetched from elsewhere", what, d.Digest, printable(string(d.MediaType), 100))
+	}
+	return ""
 }
 
 // sha256Of is the digest of b.

@@ -2,11 +2,20 @@ package image
 
 import (
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"lazaret/lock"
 )
 
 func TestParseDocument(t *testing.T) {
@@ -26,12 +35,19 @@ func TestParseDocument(t *testing.T) {
 		`{"schemaVersion":1,"fsLayers":[]}`:                                                     "refused",
 		`{}`:                                                                                    "refused",
 		`[]`:                                                                                    "refused",
-		`{]`:                                                                                    "refused",
-		``:                                                                                      "refused",
-		`{"config":{"digest":"sha512:` + zeros + zeros + `"}}`:                                  "image", // describe refuses it
-		`{"config":{"digest":"md5:00"}}`:                                                        "refused",
-		`{"config":{"digest":"sha256:../../../../../etc/passwd"}}`:                              "refused",
-		strings.Repeat(" ", maxManifest) + `{}`:                                                 "refused",
+		`{` + manifest + `,"layers":[{"mediaType":"application/vnd.oci.image.layer.v1.tar+gzip","digest":"sha256:` + zeros + `","urls":[]}]}`:        "image",
+		`{` + manifest + `,"layers":[{"digest":"sha256:` + zeros + `","urls":["http://169.254.169.254/"]}]}`:                                         "refused",
+		`{` + manifest + `,"layers":[{"digest":"sha256:` + zeros + `"},{"digest":"sha256:` + zeros + `","URLs":["https://x/"]}]}`:                    "refused",
+		`{` + manifest + `,"layers":[{"digest":"sha256:` + zeros + `","urls":["https://x/"]}],"Layers":[{"digest":"sha256:` + zeros + `"}]}`:         "refused",
+		`{` + strings.TrimSuffix(manifest, "}") + `,"urls":["http://127.0.0.1/"]}}`:                                                                  "refused",
+		`{` + manifest + `,"layers":[{"mediaType":"application/vnd.oci.image.layer.nondistributable.v1.tar+gzip","digest":"sha256:` + zeros + `"}]}`: "refused",
+		`{` + manifest + `,"layers":[{"mediaType":"application/vnd.docker.image.rootfs.foreign.diff.tar","digest":"sha256:` + zeros + `"}]}`:         "refused",
+		`{]`: "refused",
+		``:   "refused",
+		`{"config":{"digest":"sha512:` + zeros + zeros + `"}}`:     "image", // describe refuses it
+		`{"config":{"digest":"md5:00"}}`:                           "refused",
+		`{"config":{"digest":"sha256:../../../../../etc/passwd"}}`: "refused",
+		strings.Repeat(" ", maxManifest) + `{}`:                    "refused",
 	} {
 		d, err := parseDocument("ref", []byte(raw))
 		got := "image"
@@ -64,6 +80,11 @@ func FuzzParseDocument(f *testing.F) {
 			t.Errorf("%q can be read both ways", raw)
 		}
 		has(d.Manifests)
+		for _, l := range d.Layers {
+			if len(l.URLs) > 0 || !l.MediaType.IsDistributable() {
+				t.Errorf("%q has podman ask %q", raw, l.URLs)
+			}
+		}
 	})
 }
 
@@ -114,5 +135,52 @@ func TestPlatforms(t *testing.T) {
 	}
 	if platformOf(&v1.Platform{OS: "unknown", Architecture: "unknown"}).real() || platformOf(nil).real() {
 		t.Error("unknown/unknown counts as a platform")
+	}
+}
+
+// A manifest has nobody ask addresses of its choosing: such an image is neither
+// locked nor, pinned by whom it may be, laid out for podman; nor does a registry
+// that has it pass verification.
+func TestLayersFromElsewhere(t *testing.T) {
+	var asked atomic.Bool
+	victim := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Store(true) }))
+	defer victim.Close()
+	extra, err := random.Layer(100, types.OCILayer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, add := range map[string]mutate.Addendum{
+		"has addresses of its own (" + victim.URL + "/secret)": {Layer: extra, URLs: []string{victim.URL + "/secret"}},
+		"is not distributed with the image":                    {Layer: extra, MediaType: types.OCIRestrictedLayer},
+	} {
+		img, err := mutate.Append(built(t, "linux/amd64", "1"), add)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := img.ConfigName()
+		if err != nil {
+			t.Fatal(err)
+		}
+		what = "its layer " + mustDigest(t, extra).String() + " " + what
+		pinned := lock.PlatformImage{Manifest: digest(t, img), Config: config.String()}
+		dir := workspace(t)
+		newLayout(t, filepath.Join(dir, "l"), img)
+		_, err = NewResolver(Options{Dir: dir}).Resolve(t.Context(), "oci:l", both[:1])
+		checkError(t, err, new(*ManifestError), what)
+		_, _, err = OpenLocal("oci:l", dir, both[0], pinned)
+		checkError(t, err, new(*ManifestError), what)
+
+		r := newRegistry(t)
+		ref := r.push(t, "app:1", img)
+		_, err = NewResolver(Options{}).Resolve(t.Context(), ref, both[:1])
+		checkError(t, err, new(*ManifestError), what)
+		list, err := NewResolver(Options{}).Verify(t.Context(), lock.Image{Ref: ref, Platforms: map[string]lock.PlatformImage{"linux-amd64": pinned}})
+		if err != nil || len(list) != 1 {
+			t.Fatalf("verified as %v, %v", list, err)
+		}
+		checkError(t, list[0].Err, new(*ManifestError), what)
+	}
+	if asked.Load() {
+		t.Error("the address was asked")
 	}
 }
