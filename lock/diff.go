@@ -214,6 +214,20 @@ func (a atom) part() Part {
 	return p
 }
 
+// risk is the field's, but for a variable whose value the lock holds itself:
+// nothing of the host's is in it.
+func (a atom) risk() string {
+	if a.at("profiles", "*", "env", "*") && !fromHost(a.old) && !fromHost(a.new) {
+		return "image"
+	}
+	return a.field.risk
+}
+
+// fromHost reports whether a variable's value is the host's.
+func fromHost(v reflect.Value) bool {
+	return v.IsValid() && strings.HasPrefix(v.String(), "env:")
+}
+
 // rank orders changes, the riskiest first.
 func (c Change) rank() int {
 	switch {

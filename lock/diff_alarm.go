@@ -33,7 +33,7 @@ func (d *diff) alarm(a atom) bool {
 	case a.at("sidecar", "*", "ref"):
 		return true
 	case a.at("profiles", "*", "env", "*"):
-		return strings.HasPrefix(a.new.String(), "env:")
+		return fromHost(a.new)
 	case a.at("profiles", "*", "git", "mode"):
 		return a.new.String() == "writeback"
 	case a.at("profiles", "*", "network", "allow") && !a.order:

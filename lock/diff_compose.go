@@ -93,8 +93,8 @@ func (d *diff) change(atoms []atom) Change {
 		if a.op() != c.Op {
 			c.Op = "~"
 		}
-		if slices.Index(risks, a.field.risk) < slices.Index(risks, c.Risk) {
-			c.Risk = a.field.risk
+		if r := a.risk(); slices.Index(risks, r) < slices.Index(risks, c.Risk) {
+			c.Risk = r
 		}
 		c.Own = c.Own && d.own(a)
 		c.Alarm = c.Alarm || d.alarm(a)

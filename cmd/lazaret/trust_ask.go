@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -114,39 +113,51 @@ func confirm(stdin *os.File, to io.Writer, question string) (bool, error) {
 // is never left out.
 func (in inquiry) tell(w io.Writer, d *deps) {
 	io.WriteString(w, d.lines(w, in.what(d)+"\n"))
+	marked := 0
 	if len(in.Changes) > 0 {
-		list, left := digest(in.Changes)
+		list, left, folded := digest(in.Changes)
+		marked = lock.Alarms(list)
 		if len(list) > 0 {
 			fmt.Fprintf(w, "\n%s", d.lines(w, lock.Text(list)))
 		}
+		more := ""
+		if folded {
+			more += "  … and each of those that are only counted: lazaret trust show\n"
+		}
 		if left > 0 {
-			fmt.Fprintf(w, "\n%s", d.lines(w, fmt.Sprintf("  … and %s without grants on this machine: lazaret trust show\n", count(left, "more line"))))
+			more += fmt.Sprintf("  … and %s without grants on this machine: lazaret trust show\n", count(left, "more line"))
+		}
+		if more != "" {
+			fmt.Fprintf(w, "\n%s", d.lines(w, more))
 		}
 	}
 	in.tellHost(w, d)
-	if n := lock.Alarms(in.Changes); n > 0 {
-		fmt.Fprintf(w, "\n%s marked ! %s of this machine.\n", count(n, "line"), map[bool]string{true: "grants something", false: "grant something"}[n == 1])
+	if marked > 0 {
+		fmt.Fprintf(w, "\n%s marked ! %s of this machine.\n", count(marked, "line"), map[bool]string{true: "grants something", false: "grant something"}[marked == 1])
 	}
 	fmt.Fprintln(w)
 }
 
-// digest leaves out what a person need not weigh before they agree, and cuts
-// what is too long to be read: a lock of a thousand harmless lines must not
-// hide the one that matters. What grants something is never cut: the end of a
-// command is where its harm is.
-func digest(all []lock.Change) (list []lock.Change, left int) {
-	const lines, columns = 60, 400
+// digest leaves out what grants nothing here, folds what is too much to be read,
+// and cuts lines that are too long. What grants something of this machine is
+// never cut: the end of a command is where its harm is.
+func digest(all []lock.Change) (list []lock.Change, left int, folded bool) {
+	const lines, columns = 60, 1000
 	for _, c := range all {
-		if !c.Alarm && (c.Quiet() || ofThisBuild(c) || len(list) >= lines) {
+		if !c.Alarm && (c.Quiet() || ofThisBuild(c)) {
 			left++
 			continue
 		}
-		if n := utf8.RuneCountInString(c.Text); n > columns && !c.Alarm {
-			c.Text = string([]rune(c.Text)[:columns]) + fmt.Sprintf("… (%d more characters)", n-columns)
-		}
 		list = append(list, c)
 	}
-	return list, left
+	list, folded = lock.Fold(list, lines)
+	for i, c := range list {
+		if text := []rune(c.Text); len(text) > columns && !c.Alarm {
+			const end = columns / 4
+			list[i].Text = fmt.Sprintf("%s… (%d more characters) …%s", string(text[:columns-end]), len(text)-columns, string(text[len(text)-end:]))
+		}
+	}
+	return list, left, folded
 }
 
 // ofThisBuild reports whether the change is about the pins of lazaret's own
