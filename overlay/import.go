@@ -196,6 +196,9 @@ func (i *importer) entry(t *tar.Reader, h *tar.Header) error {
 			return err
 		}
 	case tar.TypeReg:
+		if sparse(h) {
+			return notArchive("it has a file with holes that are not written out")
+		}
 		if err := writeSparse(dir, base, t); err != nil {
 			return err
 		}
@@ -282,6 +285,18 @@ func owners(err error) error {
 			"its owner is not among your subordinate ids")
 	}
 	return err
+}
+
+// sparse tells of an entry that says where its holes are instead of having them
+// as zeros. A few bytes make one of exabytes, which would be read to its end, and
+// Export makes none.
+func sparse(h *tar.Header) bool {
+	for k := range h.PAXRecords {
+		if strings.HasPrefix(k, "GNU.sparse.") {
+			return true
+		}
+	}
+	return false
 }
 
 // writeSparse writes a file, leaving holes for zeros.
