@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,13 +50,20 @@ func Run(ctx context.Context, o Options) error {
 	if o.UTF8 {
 		m.sym = fancy
 	}
-	p := tea.NewProgram(m, tea.WithInput(o.TTY), tea.WithOutput(o.TTY), tea.WithEnvironment(o.Environ), tea.WithoutSignalHandler())
+	p := tea.NewProgram(m, tea.WithInput(o.TTY), tea.WithOutput(o.TTY), tea.WithEnvironment(unasked(o.Environ)), tea.WithoutSignalHandler())
 	stop := context.AfterFunc(ctx, func() { p.Send(endMsg{}) })
 	defer stop()
 	if _, err := p.Run(); err != nil && !errors.Is(err, tea.ErrProgramKilled) {
 		return fmt.Errorf("asking on the terminal: %w", err)
 	}
 	return nil
+}
+
+// unasked is the environment without what has the library that draws ask a program:
+// inside tmux, it runs the first "tmux" in PATH to learn of colours, and with a
+// virtual environment of the workspace's active, that is what an agent put there.
+func unasked(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool { return strings.HasPrefix(kv, "TMUX=") })
 }
 
 func lookup(environ []string, name string) string {
