@@ -16,7 +16,8 @@ import (
 // lock of a thousand harmless lines must not hide the one that matters, nor a
 // thousand hosts pass unsaid. list holds the changes of Diff, or some of them;
 // it is returned as it is where it tells of no more than most things. What is
-// an alarm stays one, and only ranges of addresses are folded there.
+// an alarm stays one, and only ranges of addresses are folded there. folded is
+// whether anything is only counted.
 func Fold(list []Change, most int) (out []Change, folded bool) {
 	total := 0
 	groups := map[foldKey][]Change{}
@@ -37,8 +38,9 @@ func Fold(list []Change, most int) (out []Change, folded bool) {
 		case k.kind == nil || len(all) <= few:
 			out = append(out, c)
 		case groups[k] != nil:
-			out = append(out, k.fold(groups[k], all))
-			groups[k], folded = nil, true
+			one, counted := k.fold(groups[k], all)
+			out = append(out, one)
+			groups[k], folded = nil, folded || counted
 		}
 	}
 	return out, folded
@@ -78,6 +80,7 @@ func keyOf(c Change) foldKey {
 type kind struct {
 	key    string // below profiles.NAME
 	says   string
+	drop   string             // what the sentence of each begins with
 	ranges bool               // of addresses
 	values bool               // the names are values of a list, else what the change says
 	risk   func(s string) int // orders names, the least first; nil: as they come
@@ -91,9 +94,9 @@ var kinds = []kind{
 	{key: "ports", says: "publishes %d loopback ports", values: true},
 	{key: "mounts", says: "has %d mounts"},
 	{key: "setup", says: "sets up with %d commands", values: true},
-	{key: "image.env", says: "image environment of %d variables", values: true},
-	{key: "image.volumes", says: "%d image volumes", values: true},
-	{key: "image.annotations", says: "%d image annotations"},
+	{key: "image.env", says: "image environment of %d variables", drop: "image environment "},
+	{key: "image.volumes", says: "%d image volumes", drop: "image volumes "},
+	{key: "image.annotations", says: "%d image annotations", drop: "image annotation "},
 }
 
 // kindOf is the kind of a change, or nil where there are only so many like it.
@@ -132,7 +135,8 @@ func (k *kind) items(c Change) []item {
 		// A path or an address sends a program elsewhere.
 		return []item{{name, map[bool]int{false: 1}[strings.Contains(value, "/")]}}
 	case !k.values:
-		return []item{{name: c.Text}}
+		// A directory of the host's before one that is kept from the image.
+		return []item{{strings.TrimPrefix(c.Text, k.drop), map[bool]int{false: 1}[strings.HasPrefix(c.Text, "mounts ")]}}
 	}
 	out := make([]item, len(c.Parts))
 	for i, p := range c.Parts {
@@ -171,9 +175,10 @@ func hostRisk(s string) int {
 	return 2
 }
 
-// fold tells changes of one key in one line.
-func (k foldKey) fold(list []Change, all []item) Change {
-	c := Change{Op: k.op, Profile: k.profile, Risk: k.risk, Alarm: k.alarm}
+// fold tells changes of one key in one line, and whether that leaves anything
+// of them unsaid.
+func (k foldKey) fold(list []Change, all []item) (c Change, counted bool) {
+	c = Change{Op: k.op, Profile: k.profile, Risk: k.risk, Alarm: k.alarm}
 	for _, one := range list {
 		c.Parts = append(c.Parts, one.Parts...)
 	}
@@ -187,10 +192,11 @@ func (k foldKey) fold(list []Change, all []item) Change {
 		between = "; "
 	}
 	var names []string
-	used := 0
+	used, cut := 0, false
 	for _, one := range all {
 		n := utf8.RuneCountInString(one.name)
 		if n > room/2 { // the first must not take the place of the others
+			cut = true
 			one.name, n = string([]rune(one.name)[:room/2])+"…", room/2+1
 		}
 		if used += n + len(between); used > room {
@@ -199,8 +205,9 @@ func (k foldKey) fold(list []Change, all []item) Change {
 		names = append(names, one.name)
 	}
 	c.Text = says + ": " + strings.Join(names, between)
-	if more := len(all) - len(names); more > 0 {
+	more := len(all) - len(names)
+	if more > 0 {
 		c.Text += fmt.Sprintf(" … and %d more", more)
 	}
-	return c
+	return c, more > 0 || cut || k.kind.key == "env" // of a variable, only the name is said
 }

@@ -123,8 +123,13 @@ func TestFoldKeepsAlarms(t *testing.T) {
 		for i := range 70 {
 			p.Env[fmt.Sprintf("V%d", i)] = fmt.Sprintf("env:V%d", i)
 			p.Mounts[fmt.Sprintf("/m%d", i)] = Mount{Kind: KindBind, From: fmt.Sprintf("~/m%d", i), Mode: "rw"}
+			p.Mounts["/zz"] = Mount{Kind: KindBind, From: "{workspace_dir}/zz", Mode: "rw"}
 			p.Mounts[fmt.Sprintf("/o%d", i)] = Mount{Kind: KindOverlay, Name: fmt.Sprintf("o%d", i)}
 			p.Escalation.AutoApprove = append(p.Escalation.AutoApprove, []string{"ls", fmt.Sprint(i)})
+			for key, pi := range p.Image.Platforms { // the same on both: told once
+				pi.Env = append(slices.Clip(pi.Env), fmt.Sprintf("I%d=1", i))
+				p.Image.Platforms[key] = pi
+			}
 			p.Setup = append(p.Setup, strings.Repeat("x", 10_000))
 			p.Ports = append(p.Ports, fmt.Sprint(8000+i))
 		}
@@ -144,7 +149,7 @@ func TestFoldKeepsAlarms(t *testing.T) {
 	if calm > 60 {
 		t.Errorf("%d lines beside the alarms\n%s", calm, linesOf(out))
 	}
-	for _, want := range []string{"publishes 72 loopback ports: 1455, 8080:80, 8000, ", `sets up with 72 commands: "npm install -g claude"; "printf `, "mounts: keeps "} {
+	for _, want := range []string{"publishes 72 loopback ports: 1455, 8080:80, 8000, ", `sets up with 72 commands: "npm install -g claude"; "printf `, "image environment of 72 variables: PATH=/usr/bin; ", "; I0=1; I1=1; ", "; mounts {workspace_dir}/zz at /zz, read-write; keeps "} {
 		if !strings.Contains(linesOf(out), want) {
 			t.Errorf("no %q in\n%s", want, linesOf(out))
 		}

@@ -87,7 +87,8 @@ func explainProfile(grants []lock.Change, name string, all bool) string {
 		"  and of this machine nothing else but what stands here;\n" +
 		"  they reach what is named here and nothing else.\n")
 	told := make([][]string, len(topics)+1)
-	left := 0
+	left, folded := 0, false
+	var list []lock.Change
 	for _, g := range grants {
 		if g.Profile != "" && g.Profile != name {
 			continue
@@ -96,6 +97,12 @@ func explainProfile(grants []lock.Change, name string, all bool) string {
 			left++
 			continue
 		}
+		list = append(list, g)
+	}
+	if !all {
+		list, folded = lock.Fold(list, digestLines)
+	}
+	for _, g := range list {
 		mark := " "
 		if g.Alarm {
 			mark = "!"
@@ -112,6 +119,9 @@ func explainProfile(grants []lock.Change, name string, all bool) string {
 			heading = topics[i].heading
 		}
 		fmt.Fprintf(&b, "\n%s\n%s\n", heading, strings.Join(lines, "\n"))
+	}
+	if folded {
+		fmt.Fprintf(&b, "\n  … and each of those that are only counted: lazaret explain --all %s\n", name)
 	}
 	if left > 0 {
 		fmt.Fprintf(&b, "\n  … and %s that every sandbox has: lazaret explain --all %s\n", count(left, "line"), name)

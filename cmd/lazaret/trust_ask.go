@@ -138,11 +138,14 @@ func (in inquiry) tell(w io.Writer, d *deps) {
 	fmt.Fprintln(w)
 }
 
+// digestLines is how much is told one by one before what is alike is folded.
+const digestLines = 60
+
 // digest leaves out what grants nothing here, folds what is too much to be read,
 // and cuts lines that are too long. What grants something of this machine is
 // never cut: the end of a command is where its harm is.
 func digest(all []lock.Change) (list []lock.Change, left int, folded bool) {
-	const lines, columns = 60, 1000
+	const columns = 1000
 	for _, c := range all {
 		if !c.Alarm && (c.Quiet() || ofThisBuild(c)) {
 			left++
@@ -150,7 +153,7 @@ func digest(all []lock.Change) (list []lock.Change, left int, folded bool) {
 		}
 		list = append(list, c)
 	}
-	list, folded = lock.Fold(list, lines)
+	list, folded = lock.Fold(list, digestLines)
 	for i, c := range list {
 		if text := []rune(c.Text); len(text) > columns && !c.Alarm {
 			const end = columns / 4
