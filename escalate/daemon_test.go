@@ -159,7 +159,6 @@ func TestKilled(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			h := newHost(t, func(h *host, c *Config) {
-				c.CommandTime = time.Minute
 				if tt.name == "time" {
 					c.CommandTime = 3 * time.Second // which is plenty to begin in
 				}

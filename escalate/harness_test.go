@@ -78,7 +78,7 @@ func newHost(t *testing.T, change func(*host, *Config)) *host {
 		Policy: Policy{Banned: banned, AutoApprove: [][]string{{"show"}, {"true"}}, AutoApproveExact: [][]string{{"exact", "one"}}},
 		Dir:    h.ws, Empty: empty,
 		Env:     []string{"PATH=/usr/bin:/bin", "HOME=/nowhere", "LC_ALL=C.UTF-8"},
-		Timeout: time.Minute, CommandTime: time.Minute, MaxOutput: 1 << 20,
+		Timeout: time.Hour, CommandTime: time.Hour, MaxOutput: 1 << 20,
 		Peer:    func(uid uint32) bool { return uid == uint32(os.Getuid()) },
 		Runners: &Runners{Lazaret: self},
 		Log: func(e Entry) error {

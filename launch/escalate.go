@@ -15,6 +15,7 @@ import (
 
 	"lazaret/escalate"
 	"lazaret/escalate/wire"
+	"lazaret/gitshadow"
 	"lazaret/internal/step"
 	"lazaret/launch/podman"
 	"lazaret/lock"
@@ -134,6 +135,18 @@ func (h Host) reach(p lock.Profile) []escalate.Place {
 		m := p.Mounts[target]
 		if s, ok := h.Sources[target]; ok && m.Kind == lock.KindBind && strings.HasPrefix(m.Mode, "rw") && !within(s.Path, h.Workspace) {
 			out = append(out, escalate.Place{Path: s.Path, What: "the volume " + target})
+		}
+	}
+	if p.Git.Mode == gitshadow.Writeback {
+		// They are the host's own, also where the repository's directory is not
+		// in the workspace: a linked worktree's, a submodule's.
+		for _, r := range append([]gitshadow.Repo{h.Git.Repo}, h.Git.Repo.Nested...) {
+			if r.CommonDir == "" || within(r.CommonDir, h.Workspace) {
+				continue
+			}
+			for _, name := range []string{"objects", "refs", "logs"} {
+				out = append(out, escalate.Place{Path: filepath.Join(r.CommonDir, name), What: "what git keeps of the repository"})
+			}
 		}
 	}
 	return append(out, escalate.Place{Path: h.DataRoot, What: "the directory where sandboxes keep their state"})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,7 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lazaret/escalate"
 	"lazaret/escalate/wire"
+	"lazaret/gitshadow"
 	"lazaret/internal/step"
 	"lazaret/lock"
 )
@@ -59,6 +62,42 @@ func TestSocketDir(t *testing.T) {
 	for _, path := range []string{h.SocketDir, filepath.Join(h.SocketDir, "x"), dir} {
 		if err := h.checkReach(lock.PathNeed{Target: "/x", Source: path}, Source{Path: path}, filepath.Join(h.DataRoot, "agent")); err == nil {
 			t.Errorf("%s may be mounted", path)
+		}
+	}
+}
+
+// TestReachOfWriteback: what git keeps of a repository is the sandbox's to change
+// with git = "writeback", also where only a linked worktree is its workspace; a
+// command of the host may not lie there, nor be given a link there unmarked.
+func TestReachOfWriteback(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	main, ws := filepath.Join(dir, "main"), filepath.Join(dir, "ws")
+	for _, args := range [][]string{
+		{"init", "-q", main}, {"-C", main, "-c", "user.name=x", "-c", "user.email=x@y", "commit", "-q", "--allow-empty", "-m", "x"},
+		{"-C", main, "worktree", "add", "-q", ws},
+	} {
+		if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v: %s", args, err, out)
+		}
+	}
+	h := Host{Workspace: ws, DataRoot: filepath.Join(dir, "data")}
+	if h.Git.Repo, err = probeRepo(ws, os.Getuid()); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(main, ".git/objects/x")
+	os.WriteFile(program, nil, 0o755)
+	os.Symlink("/etc/passwd", filepath.Join(main, ".git/refs/heads/y"))
+	for mode, want := range map[string]bool{gitshadow.Writeback: true, gitshadow.Quarantine: false} {
+		l := escalate.NewLookup([]string{"/usr/bin"}, h.reach(lock.Profile{Git: lock.Git{Mode: mode}}), "")
+		if r := l.Resolve([]string{program}, func([]string) []escalate.Mark { return nil }); (r.Program == "") != want {
+			t.Errorf("%s: a program there: %+v", mode, r)
+		}
+		marks := escalate.Marker{Lookup: l, Dir: ws}.Marks([]string{"cat", filepath.Join(main, ".git/refs/heads/y")})
+		if (len(marks) > 0) != want {
+			t.Errorf("%s: a link there: %+v", mode, marks)
 		}
 	}
 }

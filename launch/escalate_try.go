@@ -2,11 +2,13 @@ package launch
 
 import (
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"lazaret/escalate"
+	"lazaret/gitshadow"
 	"lazaret/lock"
 	"lazaret/lock/config"
 )
@@ -52,6 +54,11 @@ func TestEscalation(f *lock.File, profile string, e Env, command string, stdin b
 	}
 	if h.Sources, err = sources(needs, profile, h); err != nil {
 		return EscalationTest{}, err
+	}
+	if p.Git.Mode == gitshadow.Writeback {
+		if h.Git.Repo, err = probeRepo(h.Workspace, os.Getuid()); err != nil {
+			return EscalationTest{}, err
+		}
 	}
 	l := escalate.NewLookup(h.Path, h.reach(p), h.Lazaret)
 	t := EscalationTest{

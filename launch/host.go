@@ -166,7 +166,6 @@ func Probe(f *lock.File, profile string, e Env) (Host, error) {
 	if h.Sources, err = sources(needs, profile, h); err != nil {
 		return Host{}, err
 	}
-	h.CommandPath = escalate.NewLookup(h.Path, h.reach(f.Profiles[profile]), h.Lazaret).Path
 	h.terminal(e)
 	shared := neighbours(filepath.Join(h.RuntimeDir, "lazaret"), Record{Workspace: h.Workspace}, false)
 	if h.Masked, err = masked(h.Workspace, shared); err != nil {
@@ -175,6 +174,7 @@ func Probe(f *lock.File, profile string, e Env) (Host, error) {
 	if err := h.probeGit(f.Profiles[profile].Git.Mode, e); err != nil {
 		return Host{}, err
 	}
+	h.CommandPath = escalate.NewLookup(h.Path, h.reach(f.Profiles[profile]), h.Lazaret).Path
 	if err := h.checkGitReach(needs); err != nil {
 		return Host{}, err
 	}
