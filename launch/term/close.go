@@ -51,10 +51,14 @@ func (s *Session) giveUp() {
 	if len(last) > 0 && s.write(last) != nil {
 		return
 	}
-	if !f.asked && !reports {
+	if !f.asked && !reports && !s.late {
 		return
 	}
-	if _, ok := s.settle(2 * askFor); !ok {
+	_, ok := s.settle(2 * askFor)
+	if s.late { // how many answers are still to come is not certain
+		s.drain(2 * askFor)
+	}
+	if !ok {
 		control(s.tty, func(fd int) { unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH) })
 	}
 }

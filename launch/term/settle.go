@@ -93,11 +93,29 @@ func (s *Session) settle(d time.Duration) (before []byte, ok bool) {
 			break
 		}
 	}
-	// Its answer may still come, and is due before that to the next question.
+	// Its answer may still come, and is due before that to the next question;
+	// or whoever has the terminal next reads it, and nobody knows: then the next
+	// question waits for nothing, and the one after that must not.
 	s.said.feed(before)
 	s.filter.status++
-	s.filter.asked = true
+	if s.late {
+		s.filter.status, s.said = 0, reports{}
+	}
+	s.late = true
 	return before, false
+}
+
+// drain throws away what the terminal says until it has been silent for d.
+func (s *Session) drain(d time.Duration) {
+	defer s.tty.SetReadDeadline(time.Time{})
+	buf := make([]byte, 4096)
+	for n, read := 0, 0; read < pendingMax; read += n {
+		s.tty.SetReadDeadline(time.Now().Add(d))
+		var err error
+		if n, err = s.tty.Read(buf); err != nil {
+			return
+		}
+	}
 }
 
 // Drain throws away what the terminal at path still has to say to a program

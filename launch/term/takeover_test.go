@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,7 +21,7 @@ type window struct {
 	t    *testing.T
 	f    *os.File // our end of its pty
 	mu   sync.Mutex
-	slow time.Duration // how long it takes to answer
+	slow atomic.Int64 // how long it takes to answer
 	emu  *vt.Emulator
 	got  bytes.Buffer // all it was sent
 }
@@ -42,7 +44,7 @@ func openWindow(t *testing.T) (w *window, tty string) {
 	}()
 	go func() { // they take their time
 		for b := range answers {
-			time.Sleep(w.slow)
+			time.Sleep(time.Duration(w.slow.Load()))
 			me.Write(b)
 		}
 	}()
@@ -234,7 +236,7 @@ func TestTakeoverAndTypeAhead(t *testing.T) {
 func TestCloseResets(t *testing.T) {
 	w, tty := openWindow(t)
 	s, child := sandboxed(t, tty)
-	w.slow = 60 * time.Millisecond // as over a network
+	w.slow.Store(int64(60 * time.Millisecond)) // as over a network
 	child.WriteString("shell\r\n" + fullScreen + "\x1b(Bready\x1b]0;evil\x07\x1b[6n\x1b[c\x1b[c\x1b[6n")
 	w.screen("ready")
 	if err := s.Close(); err != nil {
@@ -252,7 +254,7 @@ func TestCloseResets(t *testing.T) {
 	if _, err := xterm.MakeRaw(int(own.Fd())); err != nil { // or only a whole line would be read
 		t.Fatal(err)
 	}
-	time.Sleep(8 * w.slow)
+	time.Sleep(8 * time.Duration(w.slow.Load()))
 	silent(t, reopen(t, tty))
 }
 
@@ -261,14 +263,14 @@ func TestCloseResets(t *testing.T) {
 func TestAnswersThatAreDue(t *testing.T) {
 	w, tty := openWindow(t)
 	s, child := sandboxed(t, tty)
-	w.slow = 4 * time.Millisecond
+	w.slow.Store(int64(4 * time.Millisecond))
 	child.WriteString("\x1b[5n")
 	read(t, child, "\x1b[?0n") // one that has been answered is not waited for
 	child.WriteString(strings.Repeat("\x1b[5n\x1b[6n", 8) + "asked")
 	w.screen("asked")
 	start := time.Now()
 	err := s.Takeover(func(tty *os.File) error {
-		tty.SetReadDeadline(time.Now().Add(30 * w.slow))
+		tty.SetReadDeadline(time.Now().Add(30 * time.Duration(w.slow.Load())))
 		b := make([]byte, 100)
 		if n, _ := tty.Read(b); n > 0 {
 			t.Errorf("keys that nobody typed: %q", b[:n])
@@ -288,7 +290,7 @@ func TestAnswersThatAreDue(t *testing.T) {
 	if _, err := xterm.MakeRaw(int(own.Fd())); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(50 * w.slow)
+	time.Sleep(50 * time.Duration(w.slow.Load()))
 	silent(t, reopen(t, tty))
 }
 
@@ -299,7 +301,10 @@ func TestAnswersThatAreLate(t *testing.T) {
 	s, child := sandboxed(t, tty)
 	child.WriteString("begins")
 	w.screen("begins")
-	w.slow = askFor + askFor/50
+	w.slow.Store(int64(askFor + askFor/50))
+	if err := s.Takeover(func(*os.File) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.Takeover(func(*os.File) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +315,45 @@ func TestAnswersThatAreLate(t *testing.T) {
 	if _, err := xterm.MakeRaw(int(own.Fd())); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(4 * w.slow)
+	time.Sleep(4 * time.Duration(w.slow.Load()))
+	silent(t, reopen(t, tty))
+}
+
+// Where an answer was late and a question to the person took it for keys, what
+// follows does not go on waiting for it.
+func TestAnswerThatIsTaken(t *testing.T) {
+	w, tty := openWindow(t)
+	s, child := sandboxed(t, tty)
+	child.WriteString("begins")
+	w.screen("begins")
+	takeover := func(f func(tty *os.File) error) time.Duration {
+		start := time.Now()
+		if err := s.Takeover(f); err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(start)
+	}
+	w.slow.Store(int64(askFor + askFor/50))
+	took := takeover(func(tty *os.File) error {
+		w.slow.Store(int64(0))
+		b := make([]byte, 100)
+		n, err := tty.Read(b)
+		if !statusReport.Match(b[:n]) {
+			t.Errorf("read %q", b[:n])
+		}
+		return err
+	})
+	var after []time.Duration
+	for range 4 {
+		after = append(after, takeover(func(*os.File) error { return nil }))
+	}
+	t.Logf("%v, then %v", took, after)
+	if slices.Min(after) >= askFor {
+		t.Errorf("each still waits: %v", after)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
 	silent(t, reopen(t, tty))
 }
 

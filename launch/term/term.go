@@ -29,6 +29,7 @@ type Session struct {
 	filter Filter
 	model  *model
 	said   reports // that went to the sandbox since settled; the in pump's
+	late   bool    // an answer of the terminal's came too late, or never
 
 	winch chan os.Signal
 	pumps sync.WaitGroup
