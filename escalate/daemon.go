@@ -196,7 +196,7 @@ func (d *Daemon) answer(ctx context.Context, t *turn, r wire.Request) wire.Respo
 
 // ask lets a person decide.
 func (d *Daemon) ask(ctx context.Context, t *turn, r wire.Request, c Decision) wire.Response {
-	if err := d.queue.room(); err != nil {
+	if err := d.queue.place(); err != nil {
 		// Before anything is spent on what nobody will look at.
 		return d.deny(r, decided{status: wire.Denied, argv: c.Argv, program: c.Program, by: "limit", reason: err.Error()})
 	}
@@ -208,6 +208,7 @@ func (d *Daemon) ask(ctx context.Context, t *turn, r wire.Request, c Decision) w
 	}
 	a.setStdin(r.Stdin)
 	if err := d.log(Entry{Kind: "asked", Request: r, Argv: c.Argv, Program: c.Program}); err != nil {
+		d.queue.giveUp()
 		return d.refuse(r, c.Argv, "the host cannot write its audit log")
 	}
 	v, err := d.queue.wait(ctx, a)
@@ -217,8 +218,6 @@ func (d *Daemon) ask(ctx context.Context, t *turn, r wire.Request, c Decision) w
 		no.status, no.reason = wire.Timeout, "nobody answered within "+d.Timeout.String()
 	case errors.Is(err, errAborted):
 		no.status, no.by, no.reason = wire.Aborted, "person", err.Error()
-	case errors.Is(err, ErrFlood):
-		no.by, no.reason = "limit", err.Error()
 	case err != nil:
 		no.status, no.by, no.reason = wire.NoChannel, "", err.Error()
 	case v.Kind != Approve:

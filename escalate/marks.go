@@ -1,6 +1,7 @@
 package escalate
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,16 +25,25 @@ type Marker struct {
 
 // Marks marks the arguments of a vector.
 func (m Marker) Marks(argv []string) (out []Mark) {
-	looked, left := 0, filesLook
+	left, room := filesLook, marksText
 	for i, a := range argv {
-		out = append(out, textMarks(i, a)...)
-		switch looked++; {
-		case i == 0:
-		case looked <= argsLook:
-			out = append(out, m.pathMarks(i, a, &left)...)
-		case looked == argsLook+1:
-			out = append(out, Mark{i, MarkWritable, "may lie in what the sandbox can change, like all that follow: there are too many to look at"})
+		marks, rest := textMarks(i, a), Mark{i, MarkWritable, "may lie in what the sandbox can change, like all that follow: there is too much to look at"}
+		switch {
+		case i == argsLook:
+			marks = append(marks, rest)
+		case i > 0 && i < argsLook:
+			marks = append(marks, m.pathMarks(i, a, &left)...)
 		}
+		for _, k := range marks {
+			room -= len(k.Text)
+		}
+		if room < 0 {
+			if i <= argsLook {
+				out = append(out, rest)
+			}
+			break // what does not show, the prompt says by itself
+		}
+		out = append(out, marks...)
 	}
 	if m.Banned == nil || len(argv) == 0 {
 		return out
@@ -53,6 +63,10 @@ func (m Marker) Marks(argv []string) (out []Mark) {
 // argsLook is how many arguments are looked for on the disk: a request has room
 // for tens of thousands.
 const argsLook = 300
+
+// marksText is how many bytes the marks of the arguments may have: each that leads
+// elsewhere repeats where, which a few symlinks make as long as thousands of names.
+const marksText = 64 << 10
 
 // filesLook is how many names are looked up for one request: a path has room
 // for thousands of them, and each may be a symlink to thousands more.
@@ -200,9 +214,16 @@ func (t trail) mark() (Mark, bool) {
 	return Mark{}, false
 }
 
+// pathText is how much of a path a mark repeats, in bytes.
+const pathText = 300
+
 // legible is a path as a mark names it: one that is not UTF-8 would come back as
-// another text from whoever answers through JSON.
+// another text from whoever answers through JSON. Of a long one it is the beginning,
+// and what tells it from all others with that: two marks are compared.
 func legible(path string) string {
+	if len(path) > pathText {
+		return fmt.Sprintf("%q… (%d bytes, sha256 %x)", path[:pathText], len(path), sha256.Sum256([]byte(path)))
+	}
 	if utf8.ValidString(path) {
 		return path
 	}
@@ -236,6 +257,10 @@ func (m Marker) lead(p string, left *int) (t trail) {
 			return t
 		}
 		s, err := w.next()
+		if errors.Is(err, errTooLong) {
+			t.unknown = true
+			return t
+		}
 		// The sandbox does not replace a place itself, only what is in it.
 		if place, in := m.Lookup.place(s.entry); in && s.entry != place.Path {
 			if t.from == "" {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -257,6 +258,97 @@ func TestMarksAreText(t *testing.T) {
 	}
 	if len(told) != 5 {
 		t.Errorf("%v", told)
+	}
+}
+
+// TestMarksAreBounded: a request of some hundred bytes has no marks of megabytes,
+// however long what its words lead to; two long ends stay two, and nothing of it
+// runs without a question.
+func TestMarksAreBounded(t *testing.T) {
+	d := newDeciding(t)
+	junk := strings.Repeat("/"+strings.Repeat("\xff", 250), 15)
+	for i := range 38 {
+		if err := os.Symlink(fmt.Sprint("l", i+1, junk), filepath.Join(d.ws, fmt.Sprint("l", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := func(name string) {
+		os.Remove(filepath.Join(d.ws, "l38"))
+		os.Symlink("/nonexistent"+junk+name, filepath.Join(d.ws, "l38"))
+	}
+	end("/x")
+	m := Marker{Lookup: d.Lookup, Dir: d.ws, Banned: config.Banned}
+	size := func(marks []Mark) (n int) {
+		for _, k := range marks {
+			n += len(k.Text)
+		}
+		return n
+	}
+	marks := m.Marks(append([]string{"ls"}, slices.Repeat([]string{"l0"}, 12)...))
+	if n := size(marks); n > 64<<10 || len(marks) != 12 || marks[11].Kind != MarkLink || !strings.Contains(marks[11].Text, "/nonexistent/") {
+		t.Errorf("%d marks of %d bytes", len(marks), n)
+	}
+	if end("/y"); slices.Equal(marks, m.Marks(append([]string{"ls"}, slices.Repeat([]string{"l0"}, 12)...))) {
+		t.Error("two ends are told alike")
+	}
+	// Nor do many: where there are too many, that is the last that is said.
+	for _, word := range []string{"l0", "\x01"} {
+		marks = m.Marks(append([]string{"ls"}, slices.Repeat([]string{word}, 3000)...))
+		if n := size(marks); n > 65<<10 {
+			t.Errorf("%d marks of %d bytes", len(marks), n)
+		}
+		if word == "l0" && !strings.Contains(marks[len(marks)-1].Text, "like all that follow") {
+			t.Errorf("the last is %+v", marks[len(marks)-1])
+		}
+	}
+	// A path of more names than that is not followed at all.
+	for i := range 30 {
+		os.Symlink(fmt.Sprint("m", i+1, strings.Repeat("/x", 1500)), filepath.Join(d.ws, fmt.Sprint("m", i)))
+	}
+	if marks = m.Marks([]string{"ls", "m0"}); len(marks) != 1 || marks[0].Kind != MarkWritable || !strings.Contains(marks[0].Text, "too much to look at") {
+		t.Errorf("%.300v", marks)
+	}
+	d.AutoApproveExact = append(d.AutoApproveExact, []string{"ls", d.ws + "/m0"}, []string{"ls", d.ws + "/l0"})
+	for _, raw := range []string{"ls " + d.ws + "/m0", "ls " + d.ws + "/l0"} {
+		if c := Decide(d.Policy, d.Lookup, raw, false); c.Auto || len(c.Why) > 2000 {
+			t.Errorf("%s: %v, %.300s", raw, c.Auto, c.Why)
+		}
+	}
+}
+
+// TestPlaceBeforeMarks: of all that come at once, no more are looked at than may
+// wait, and the others are told so while that goes on.
+func TestPlaceBeforeMarks(t *testing.T) {
+	var looking atomic.Int32
+	on := make(chan struct{})
+	h := newHost(t, func(_ *host, c *Config) {
+		c.Limits.Waiting = 1
+		c.Policy.Banned = func([]string) (string, bool) {
+			looking.Add(1)
+			<-on
+			return "", false
+		}
+	})
+	var got []<-chan wire.Response
+	for range 5 {
+		got = append(got, h.begin(t, "cat x"))
+	}
+	await(t, func() bool { return len(h.entries()) == 4 || looking.Load() > 1 })
+	if n := looking.Load(); n != 1 || strings.Contains(h.kinds(), "asked") {
+		t.Errorf("%d are looked at: %s", n, h.kinds())
+	}
+	close(on)
+	a := h.waits(t)
+	if err := h.Queue().Answer(t.Context(), a.Seq, Verdict{By: "test"}); err != nil {
+		t.Error(err)
+	}
+	for _, c := range got {
+		if r := <-c; r.Status != wire.Denied {
+			t.Errorf("%+v", r)
+		}
+	}
+	if h.queue.coming != 0 {
+		t.Errorf("%d places are held for nobody", h.queue.coming)
 	}
 }
 

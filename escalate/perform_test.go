@@ -253,7 +253,7 @@ func TestTurns(t *testing.T) {
 	second := h.begin(t, "touch "+h.dir+"/second")
 	a = h.waits(t)
 	err := h.Queue().Answer(t.Context(), a.Seq, seen(a))
-	if !errors.Is(err, ErrBusy) || !strings.HasPrefix(err.Error(), "1 commands that you approved still run") {
+	if !errors.Is(err, ErrBusy) || !strings.HasPrefix(err.Error(), "1 command that you approved still runs,") {
 		t.Errorf("approving one too many gives %v", err)
 	}
 	if p, _ := h.Queue().Pending(t.Context()); len(p) != 1 || p[0].Seq != a.Seq {

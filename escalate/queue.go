@@ -33,6 +33,7 @@ type Queue struct {
 	mu      sync.Mutex
 	next    int
 	waiting []*waiter     // oldest first
+	coming  int           // how many hold a place that do not wait yet
 	came    []time.Time   // when the latest came to wait, within Per
 	changed chan struct{} // closed and replaced at each change
 	aborted chan struct{} // closed by Abort
@@ -55,8 +56,9 @@ var (
 	errTimeout = errors.New("nobody answered in time")
 )
 
-// wait lets a request wait for its verdict. With one that approves it has a turn. The error is ErrFlood, errAborted,
-// errTimeout or that of ctx, which ends when whoever asked is gone.
+// wait lets a request that has a place wait for its verdict, and frees the place.
+// With a verdict that approves it has a turn. The error is errAborted, errTimeout
+// or that of ctx, which ends when whoever asked is gone.
 func (q *Queue) wait(ctx context.Context, a Ask) (Verdict, error) {
 	w, err := q.enter(a)
 	if err != nil {
@@ -88,35 +90,39 @@ func (q *Queue) wait(ctx context.Context, a Ask) (Verdict, error) {
 	return Verdict{}, errTimeout
 }
 
-// room tells whether another request may come to wait.
-func (q *Queue) room() error {
+// place gives a request its place before anything is spent on it, or ErrFlood: all
+// that come at once would else find the same one free. It is to be freed by
+// wait or by giveUp.
+func (q *Queue) place() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.full()
-}
-
-func (q *Queue) full() error {
 	now := q.now()
 	q.came = slices.DeleteFunc(q.came, func(t time.Time) bool { return now.Sub(t) > q.limits.Per })
-	switch {
-	case len(q.waiting) >= q.limits.Waiting:
-		return fmt.Errorf("%w: %d wait already", ErrFlood, len(q.waiting))
+	switch n := len(q.waiting) + q.coming; {
+	case n >= q.limits.Waiting:
+		return fmt.Errorf("%w: %d wait already", ErrFlood, n)
 	case len(q.came) >= q.limits.Asks:
 		return fmt.Errorf("%w: %d came within %s", ErrFlood, len(q.came), q.limits.Per)
 	}
+	q.came = append(q.came, now)
+	q.coming++
 	return nil
+}
+
+// giveUp frees the place of a request that does not come to wait.
+func (q *Queue) giveUp() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.coming--
 }
 
 func (q *Queue) enter(a Ask) (*waiter, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.coming--
 	if q.isAborted() {
 		return nil, errAborted
 	}
-	if err := q.full(); err != nil {
-		return nil, err
-	}
-	q.came = append(q.came, q.now())
 	q.next++
 	a.Seq = q.next
 	w := &waiter{ask: a, verdict: make(chan Verdict, 1)}
@@ -197,7 +203,11 @@ func (q *Queue) Answer(_ context.Context, seq int, v Verdict) error {
 				select {
 				case q.turns <- struct{}{}:
 				default:
-					return fmt.Errorf("%d commands that you approved still run, %w", cap(q.turns), ErrBusy)
+					run := "commands that you approved still run"
+					if cap(q.turns) == 1 {
+						run = "command that you approved still runs"
+					}
+					return fmt.Errorf("%d %s, %w", cap(q.turns), run, ErrBusy)
 				}
 			}
 			w.verdict <- v

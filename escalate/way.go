@@ -1,6 +1,7 @@
 package escalate
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -13,6 +14,12 @@ import (
 
 // linksMax is how many symlinks a path may hold: the kernel's own limit.
 const linksMax = 40
+
+// namesMax is how many names of a path may be to come: each symlink adds those of
+// a path, and whatever fails has all of them to tell.
+const namesMax = 2000
+
+var errTooLong = errors.New("too long a path, with the symlinks in it")
 
 // way goes along a path as the kernel does, one name at a time: what .. means is
 // decided by where the symlinks before it led, and not by the path's text.
@@ -43,6 +50,9 @@ type step struct {
 
 // next goes on by one name.
 func (w *way) next() (s step, err error) {
+	if len(w.rest) > namesMax {
+		return s, errTooLong
+	}
 	name, own := w.rest[0], len(w.rest) <= w.own
 	w.rest = w.rest[1:]
 	w.own = min(w.own, len(w.rest))
