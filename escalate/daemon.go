@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -74,6 +75,11 @@ func New(c Config) (*Daemon, error) {
 	a, err := newAuthority(c.Profile, c.Run, c.Now)
 	if err != nil {
 		return nil, fmt.Errorf("making certificates: %w", err)
+	}
+	for _, e := range c.Env {
+		if home, ok := strings.CutPrefix(e, "HOME="); ok {
+			c.Lookup.Home = home
+		}
 	}
 	d := &Daemon{
 		Config: c, authority: a, marker: Marker{c.Lookup, c.Dir, c.Policy.Banned},

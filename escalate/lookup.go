@@ -22,6 +22,7 @@ type Lookup struct {
 	Path  []string // the person's PATH
 	Reach []Place
 	Self  string // the running lazaret
+	Home  string // what programs take ~ for; "": nothing
 }
 
 // NewLookup takes the person's PATH, and keeps of it what the sandbox can

@@ -111,67 +111,6 @@ func alike(s string) (found rune, mixed bool) {
 	return found, found != 0 && (latin || never)
 }
 
-// pathMarks marks an argument that names something that the sandbox can change.
-func (m Marker) pathMarks(arg int, a string, left *int) (out []Mark) {
-	seen := map[MarkKind]bool{}
-	list, written, more := paths(a)
-	for _, p := range written {
-		if m.begins(p) {
-			list = append(list, p)
-		}
-	}
-	for _, p := range list {
-		mark, ok := m.pathMark(p, left)
-		if ok && !seen[mark.Kind] {
-			seen[mark.Kind] = true
-			mark.Arg = arg
-			out = append(out, mark)
-		}
-	}
-	if more && !seen[MarkWritable] {
-		out = append(out, Mark{arg, MarkWritable, "may name what the sandbox can change: it has too many parts to look at"})
-	}
-	return out
-}
-
-// partsLook is how many parts of an argument are looked for on the disk.
-const partsLook = 64
-
-// paths are the parts of an argument that a program may take for a path; more
-// tells that there are others. written are those that begin with what some programs
-// take off, as they are written: a file can have such a name.
-func paths(a string) (list, written []string, more bool) {
-	list = []string{a}
-	if _, v, ok := strings.Cut(a, "="); ok {
-		list = append(list, v)
-	}
-	if len(a) > 2 && a[0] == '-' && a[1] != '-' {
-		list = append(list, a[2:]) // -ofile
-	}
-	// Mounts, lists, maps.
-	list = append(list, strings.FieldsFunc(a, func(r rune) bool { return strings.ContainsRune("=:,;", r) })...)
-	if more = len(list) > partsLook; more {
-		list = list[:partsLook]
-	}
-	for i, v := range list {
-		for _, prefix := range []string{"file://", "fileb://", "@", "<"} {
-			v = strings.TrimPrefix(v, prefix)
-		}
-		if v != list[i] {
-			written = append(written, list[i])
-		}
-		list[i] = v
-	}
-	return list, written, more
-}
-
-// begins tells whether the first name of a relative path is there.
-func (m Marker) begins(p string) bool {
-	first, _, _ := strings.Cut(p, "/")
-	_, err := os.Lstat(filepath.Join(m.Dir, first))
-	return !nothing(err)
-}
-
 // nothing tells whether an error says that there is no such file, nor can be.
 func nothing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENAMETOOLONG)
@@ -187,6 +126,11 @@ func (m Marker) pathMark(p string, left *int) (Mark, bool) {
 			return Mark{Kind: MarkInside, Text: "is a path of the sandbox's; on the host there is none"}, true
 		}
 	}
+	return m.leadMark(p, left)
+}
+
+// leadMark marks a path by where it leads.
+func (m Marker) leadMark(p string, left *int) (Mark, bool) {
 	mark, ok := m.lead(p, left).mark()
 	if mark.Kind != MarkLink && slices.Contains(strings.Split(p, "/"), "..") {
 		// Some programs take .. out of the text before they open anything.

@@ -239,6 +239,59 @@ func TestEverydayMarks(t *testing.T) {
 	}
 }
 
+// TestMarksInsideWords: a path is marked whatever a program takes off before it.
+func TestMarksInsideWords(t *testing.T) {
+	d := newDeciding(t)
+	os.Mkdir(filepath.Join(d.ws, "my dir"), 0o755)
+	for _, name := range []string{"link", "my dir/link", "@key"} {
+		if err := os.Symlink("/etc/passwd", filepath.Join(d.ws, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.Home = d.dir
+	m := Marker{Lookup: d.Lookup, Dir: d.ws, Banned: config.Banned}
+	for word, want := range map[string]MarkKind{
+		"-xfWS/link": MarkLink, "-sTWS/link": MarkLink, "-sd@WS/link": MarkLink, "+WS/link": MarkLink, "@@WS/link": MarkLink,
+		"data@WS/link": MarkLink, `{"f":"WS/link"}`: MarkLink, `{"a":{"f":"WS/my dir/link","b":1}}`: MarkWritable, "file://localhostWS/link": MarkLink,
+		"file://localhost/WS/link": MarkLink, "'WS/link'": MarkLink, "-xf/proc/self/cwd/link": MarkLink, "k@WS/../ws/link": MarkLink,
+		"~/ws/link": MarkLink, "file://~/ws/link": MarkLink, "--key=~/ws/link": MarkLink, "-i~/ws/link": MarkLink, "~HOME/ws/link": MarkLink, "${HOME}/ws/link": MarkLink,
+		"-sTlink": MarkLink, "-sd@link": MarkLink, "-sd@@key": MarkLink, "@@link": MarkLink, "<@link": MarkLink, "@file://link": MarkLink, "@@key": MarkLink,
+		"-" + strings.Repeat("s", 1000) + "Tlink": MarkLink, "-sFlink:ro": MarkLink, "-sT../ws/link": MarkLink, "data@./link": MarkLink, "data@../ws/link": MarkLink,
+		"data@WS/absent": MarkWritable, "data@WS": MarkWritable,
+		"https://host/WS": MarkWritable, strings.Repeat("x/", 25000): MarkWritable, "https://example.com/etc/x": "", "user@host:~/x": "", "HEAD~1": "", "~/other": "",
+		"-la": "", "-xzf": "", "a/tmp/b": "", "docs/./x": "", "v1..v2": "",
+	} {
+		word = strings.NewReplacer("WS", d.ws, "~HOME", "~"+filepath.Base(d.dir)).Replace(word)
+		var got MarkKind
+		for _, k := range m.Marks([]string{"aws", word}) {
+			if got != MarkLink {
+				got = k.Kind
+			}
+		}
+		if got != want {
+			t.Errorf("%.100s: %q, want %q", word, got, want)
+		}
+		// Nor is it approved unasked, where it can be told without a directory.
+		d.AutoApproveExact = [][]string{{"aws", word}}
+		if c := Decide(d.Policy, d.Lookup, wire.Quote([]string{"aws", word}), false); c.Auto && strings.Contains(word, d.ws+"/link") {
+			t.Errorf("%.100s runs without a question", word)
+		}
+	}
+}
+
+// TestMarksHome: what a ~ means is what it means to the command.
+func TestMarksHome(t *testing.T) {
+	h := newHost(t, func(h *host, c *Config) { c.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + h.dir} })
+	os.Symlink("/etc/passwd", filepath.Join(h.ws, "link"))
+	got := h.begin(t, "cat ~/ws/link")
+	a := h.waits(t)
+	if len(a.Marks) != 1 || a.Marks[0].Kind != MarkLink {
+		t.Errorf("%+v", a.Marks)
+	}
+	h.Queue().Answer(t.Context(), a.Seq, Verdict{By: "test"})
+	<-got
+}
+
 // TestMarksAreText: a mark comes back from another lazaret as it was, whatever
 // the sandbox has called what it leads to; and two names stay two.
 func TestMarksAreText(t *testing.T) {

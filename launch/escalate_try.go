@@ -61,6 +61,7 @@ func TestEscalation(f *lock.File, profile string, e Env, command string, stdin b
 		}
 	}
 	l := escalate.NewLookup(h.Path, h.reach(p), h.Lazaret)
+	l.Home = h.Home
 	t := EscalationTest{
 		Decision: escalate.Decide(whitelist(p.Escalation), l, command, stdin),
 		Dir:      h.Workspace, Time: escalate.DefaultCommandTime, MaxOutput: p.Escalation.MaxOutput,
