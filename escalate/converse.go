@@ -5,9 +5,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"time"
@@ -87,11 +87,18 @@ func peer(c *net.UnixConn) (uid uint32, err error) {
 }
 
 func (a *Ask) setStdin(b []byte) {
-	if len(b) == 0 {
-		return
+	a.StdinSize, a.StdinSHA256 = digest(b)
+	if len(b) > 0 {
+		a.Stdin = b[:min(len(b), ShownStdin)]
 	}
-	sum := sha256.Sum256(b)
-	a.Stdin, a.StdinSize, a.StdinSHA256 = b[:min(len(b), ShownStdin)], int64(len(b)), hex.EncodeToString(sum[:])
+}
+
+// digest tells an input from any other; nothing where there is none.
+func digest(b []byte) (size int64, sum string) {
+	if len(b) == 0 {
+		return 0, ""
+	}
+	return int64(len(b)), fmt.Sprintf("%x", sha256.Sum256(b))
 }
 
 // all marks a whole request.

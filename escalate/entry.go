@@ -19,9 +19,16 @@ type Entry struct {
 	Auto     bool
 	ExitCode int
 	Duration time.Duration
+	// Of the input: how many bytes, and their digest in hex. Not where it was denied.
+	InputSize   int64
+	InputSHA256 string
 }
 
 func (d *Daemon) log(e Entry) error {
+	// What was turned away costs no more than its line.
+	if e.Kind != "decided" || e.Status == wire.Approved || e.Status == wire.Edited {
+		e.InputSize, e.InputSHA256 = digest(e.Request.Stdin)
+	}
 	e.Request.Stdin = nil
 	return d.Log(e)
 }

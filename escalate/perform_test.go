@@ -287,3 +287,31 @@ func TestTurns(t *testing.T) {
 	}
 	b.release()
 }
+
+// TestInputIsLogged: what was approved with input can be told later from what was
+// not; what was turned away costs nothing.
+func TestInputIsLogged(t *testing.T) {
+	h := newHost(t, nil)
+	for _, yes := range []bool{true, false} {
+		h.log = nil
+		got := make(chan wire.Response, 1)
+		go func() {
+			r, _ := h.send(t.Context(), wire.Request{Command: "cat", Stdin: []byte("kind: Secret\n")})
+			got <- r
+		}()
+		a := h.waits(t)
+		v := Verdict{By: "test"}
+		if yes {
+			v = seen(a)
+		}
+		if err := h.Queue().Answer(t.Context(), a.Seq, v); err != nil {
+			t.Fatal(err)
+		}
+		<-got
+		for _, e := range h.entries() {
+			if want := e.Kind != "decided" || yes; want != (e.InputSize == 13 && e.InputSHA256 == a.StdinSHA256) || !want && e.InputSHA256 != "" || e.Request.Stdin != nil {
+				t.Errorf("%v: %+v", yes, e)
+			}
+		}
+	}
+}

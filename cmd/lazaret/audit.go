@@ -34,17 +34,21 @@ type auditEntry struct {
 
 // auditAsk is what an entry says of a request for a command of the host's.
 type auditAsk struct {
-	Request string   `json:"request"`           // the sandbox's own name for it
-	Argv    []string `json:"argv,omitempty"`    // the end of a long one is left out
-	Command string   `json:"command,omitempty"` // as it was sent, where it is no vector
-	Program string   `json:"program,omitempty"` // the file, without symlinks
-	Reason  string   `json:"reason,omitempty"`  // why the sandbox wants it
-	Status  string   `json:"status,omitempty"`  // approved, edited, denied, aborted, timeout, no_channel
-	By      string   `json:"by,omitempty"`      // who decided
-	Error   string   `json:"error,omitempty"`   // why it was denied, or what went wrong
-	Dir     string   `json:"dir,omitempty"`
-	Exit    *int     `json:"exit,omitempty"`
-	Seconds float64  `json:"seconds,omitempty"`
+	Request     string   `json:"request"`               // the sandbox's own name for it
+	Argv        []string `json:"argv,omitempty"`        // the end of a long one is left out
+	LeftOut     int      `json:"left_out,omitempty"`    // how many arguments at its end are missing, or the first of them cut
+	ArgvSHA256  string   `json:"argv_sha256,omitempty"` // where some are: of all, joined by NUL
+	Input       int64    `json:"input,omitempty"`       // bytes of input that came with it
+	InputSHA256 string   `json:"input_sha256,omitempty"`
+	Command     string   `json:"command,omitempty"` // as it was sent, where it is no vector
+	Program     string   `json:"program,omitempty"` // the file, without symlinks
+	Reason      string   `json:"reason,omitempty"`  // why the sandbox wants it
+	Status      string   `json:"status,omitempty"`  // approved, edited, denied, aborted, timeout, no_channel
+	By          string   `json:"by,omitempty"`      // who decided
+	Error       string   `json:"error,omitempty"`   // why it was denied, or what went wrong
+	Dir         string   `json:"dir,omitempty"`
+	Exit        *int     `json:"exit,omitempty"`
+	Seconds     float64  `json:"seconds,omitempty"`
 }
 
 // auditFile is where the audit log lies, or "".

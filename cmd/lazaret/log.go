@@ -108,8 +108,8 @@ func showEntry(out io.Writer, line []byte, asJSON bool) error {
 		return err
 	}
 	if a.Ask != nil {
-		_, err := fmt.Fprintf(out, "%s %s %s: %s %s: %s\n", a.Time.Local().Format(time.DateTime), config.Show(a.Run), config.Show(a.Profile),
-			config.Show(a.Kind), config.Show(a.Ask.text()), config.Show(a.Ask.outcome(a.Kind)))
+		_, err := fmt.Fprintf(out, "%s %s %s: %s%s %s: %s\n", a.Time.Local().Format(time.DateTime), config.Show(a.Run), config.Show(a.Profile),
+			config.Show(a.Kind), config.Show(a.Ask.digests()), config.Show(a.Ask.text()), config.Show(a.Ask.outcome(a.Kind)))
 		return err
 	}
 	count := ""

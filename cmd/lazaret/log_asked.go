@@ -99,9 +99,12 @@ func (w *requests) count(a *auditAsk, written bool) {
 func askEntry(e step.Event) auditEntry {
 	a := &auditAsk{
 		Request: e.Attr["request"], Command: e.Attr["command"], Program: e.Attr["program"], Reason: e.Attr["reason"],
+		ArgvSHA256: e.Attr["argv_sha256"], InputSHA256: e.Attr["input_sha256"],
 		Status: e.Attr["status"], By: e.Attr["by"], Error: e.Attr["error"], Dir: e.Attr["dir"],
 	}
 	json.Unmarshal([]byte(e.Attr["argv"]), &a.Argv)
+	a.LeftOut, _ = strconv.Atoi(e.Attr["left_out"])
+	a.Input, _ = strconv.ParseInt(e.Attr["input"], 10, 64)
 	if n, err := strconv.Atoi(e.Attr["exit"]); err == nil {
 		a.Exit = &n
 	}
@@ -137,6 +140,18 @@ func (a *auditAsk) outcome(kind string) string {
 		s = append(s, a.Error)
 	}
 	return strings.Join(s, ": ")
+}
+
+// digests tells of what is not in the log what it was, unescaped. It stands before
+// everything that the sandbox chose, which could say the same.
+func (a *auditAsk) digests() (s string) {
+	if a.LeftOut > 0 {
+		s = fmt.Sprintf(" [left out: %s, sha256 of all %s]", plural(a.LeftOut, "argument"), a.ArgvSHA256)
+	}
+	if a.Input > 0 {
+		s += fmt.Sprintf(" [input: %s, sha256 %s]", plural(int(a.Input), "byte"), a.InputSHA256)
+	}
+	return s
 }
 
 // end sums up.

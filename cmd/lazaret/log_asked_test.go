@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -165,5 +166,34 @@ func TestAskedAborted(t *testing.T) {
 		if err := showLog(t.Context(), &shown, path, false, false); err != nil || !strings.Contains(shown.String(), "ended id: aborted: the channel is shut\n") {
 			t.Errorf("%s, %v", shown.String(), err)
 		}
+	}
+}
+
+// TestAskedDigests: the log tells what was approved by its digest where it has not
+// all of it, and before any word of the sandbox's.
+func TestAskedDigests(t *testing.T) {
+	w, _, path := testRequests(t)
+	for _, e := range []step.Event{
+		askedBy("what", "decided", "argv", `["cat","[left out: 9 arguments]"]`, "status", "approved", "by", "terminal"),
+		askedBy("what", "decided", "argv", `["cat","x"]`, "status", "approved", "by", "terminal", "left_out", "3", "argv_sha256", "aa11", "input", "13", "input_sha256", "bb22"),
+	} {
+		if err := w.event(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var shown, raw bytes.Buffer
+	if err := errors.Join(showLog(t.Context(), &shown, path, false, false), showLog(t.Context(), &raw, path, false, true)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"shell: decided cat '[left out: 9 arguments]': approved by terminal\n",
+		"shell: decided [left out: 3 arguments, sha256 of all aa11] [input: 13 bytes, sha256 bb22] cat x: approved by terminal\n",
+	} {
+		if !strings.Contains(shown.String(), want) {
+			t.Errorf("no %q in\n%s", want, shown.String())
+		}
+	}
+	if want := `"left_out":3,"argv_sha256":"aa11","input":13,"input_sha256":"bb22"`; strings.Count(raw.String(), want) != 1 || strings.Count(raw.String(), "left_out") != 1 {
+		t.Errorf("%s", raw.String())
 	}
 }
