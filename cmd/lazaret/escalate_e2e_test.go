@@ -249,7 +249,7 @@ until [ -e /workspace/end ]; do sleep 0.1; done
 		if !eventually(func() bool { return count() > was }) {
 			t.Errorf("it does not go on after that: %d", was)
 		}
-		a.out.await(t, "late.sock") // every two seconds somebody looks
+		a.out.await(t, "opened the socket") // every two seconds somebody looks
 		s.touch("end")
 		out := a.end(t, 0)
 		os.Remove(filepath.Join(s.ws, "end"))
