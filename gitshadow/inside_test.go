@@ -567,7 +567,11 @@ func TestHookLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := Git{Program: gitProgram(t), GitDir: r.GitDir, Home: dir + "/home"}
-	for hooks, want := range map[string][2]string{"": {"scripts/check", "own/a,scripts/gone"}, "h": {"", "scripts/other"}} {
+	for _, tt := range []struct {
+		hooks string
+		want  [2]string
+	}{{"", [2]string{"scripts/check", "own/a,scripts/gone"}}, {"h", [2]string{"", "scripts/other"}}} { // in this order: own stays set
+		hooks, want := tt.hooks, tt.want
 		sh(t, dir+"/r", `git config --unset core.hooksPath || :; if [ -n '`+hooks+`' ]; then git config core.hooksPath '`+hooks+`'; git -C own config core.hooksPath /elsewhere; fi`)
 		if _, err := r.Settings(t.Context(), g); err != nil {
 			t.Fatal(err)
