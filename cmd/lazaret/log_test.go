@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -147,28 +146,10 @@ func TestDeniedAfterNoise(t *testing.T) {
 	}
 }
 
-// lockedBuffer is a buffer that one goroutine writes and another reads.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 func TestLogFollows(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	ctx, cancel := context.WithCancel(t.Context())
-	var out lockedBuffer
+	var out output
 	done := make(chan error)
 	go func() { done <- showLog(ctx, &out, path, true, false) }()
 	entry, err := auditEntry{Kind: "denied", Run: "r", Profile: "p", Protocol: "tcp", Address: "10.1.2.3", Port: 1, Count: 3}.line()

@@ -105,14 +105,14 @@ func (s *Session) settle(d time.Duration) (before []byte, ok bool) {
 	return before, false
 }
 
-// drain throws away what the terminal says until it has been silent for d.
+// drain throws away what the terminal says until it has been silent for d, or
+// a few times that: a key that is held down never ends.
 func (s *Session) drain(d time.Duration) {
 	defer s.tty.SetReadDeadline(time.Time{})
 	buf := make([]byte, 4096)
-	for n, read := 0, 0; read < pendingMax; read += n {
+	for most := time.Now().Add(4 * d); time.Now().Before(most); {
 		s.tty.SetReadDeadline(time.Now().Add(d))
-		var err error
-		if n, err = s.tty.Read(buf); err != nil {
+		if _, err := s.tty.Read(buf); err != nil {
 			return
 		}
 	}
